@@ -43,7 +43,7 @@ _ALIKE = tuple(map(re.compile, ('"', r"\*\*", r"(?<!\*)(?:\*(?=[^\s*])|(?<=[^\s*
 _LOOSE_LEFT = " \t\r\n\f\v\u00a0*`|>,;:.!?)]}”»–—•·=~’"
 _LOOSE_RIGHT = " \t\r\n\f\v\u00a0*`|<,;:.!?([{“«–—•·=~‘"
 _SIGN = re.compile(
-    r"""(?:\A|(?<=[\s(:=|]))[-−–]\Z            # a minus, not the dash of a range
+    r"""(?:\A|(?<=[\s(:=|]))(?<!\d\s)[-−–]\Z   # a minus, not the dash of a range
       | [±≤≥≈][ ]?\Z
       | (?:\A|(?<=[\w( ]))<[ ]?\Z
       | (?<=[\w( ])>[ ]?\Z                      # no quotation of a line

@@ -44,6 +44,9 @@ _CITATIONS = rf"(?>{_ONE}(?:\s{{0,3}}(?:[,;&]|and\b)?\s{{0,3}}{_ONE}){{0,60}})"
 """What stands side by side; atomic, so that none is tried in several ways."""
 _NO_CITATION = re.compile(rf"`(?!{_CITATIONS}`)[^`\n]{{1,300}}`|\w\[0\]")
 """Code, and the index of a list."""
+_INDEX = re.compile(r"(?<!\w)(?:[a-z]|(?=[A-Za-z\d]{0,40}_)\w{1,60})(?:\[\d{1,4}\])++")
+"""The index of a list, where citations stand apart from words: x[3], max_len[2]."""
+_APART = re.compile(rf"(?<![\w\]】]){_CITATIONS}")
 _BEHIND_STOP = re.compile(
     rf"""(?P<stop>[.!?…。！？]{{1,5}}["'”’»)*_]{{0,3}}?)(?P<marks>{_CITATIONS})(?P<closers>[,;:"'”’»)*_]{{0,3}})"""
 )
@@ -65,6 +68,8 @@ _SHOWN = re.compile(
 """Citations with what goes with them, or as a word of a sentence."""
 _BRACKET = "\ue000"
 """Stands for [ where that begins no citation."""
+_AROUND = 40
+"""Characters of a sentence that say whether a stop ends it."""
 _WIDEST_RANGE = 50
 """Passages that a citation such as [1-9] may name."""
 
@@ -221,8 +226,9 @@ def cited_sentences(text: str) -> list[tuple[str, tuple[int, ...]]]:
     >>> cited_sentences("[1] Anna hid it. [2] As [3] says, it lay there.")
     [('Anna hid it.', (1,)), ('As [3] says, it lay there.', (2, 3))]
     """
-    text = _NO_CITATION.sub(lambda match: match.group().replace("[", _BRACKET), text)
-    text = _BEHIND_STOP.sub(r" \g<marks>\g<stop>\g<closers> ", text)
+    for words in (_INDEX, _NO_CITATION) if _APART.search(text) else (_NO_CITATION,):
+        text = words.sub(lambda match: match.group().replace("[", _BRACKET), text)
+    text = _BEHIND_STOP.sub(_before_stop, text)
     text = _LINE_END.sub(r"\1\n", text)
     sentences: list[tuple[str, tuple[int, ...]]] = []
     for start, end in split_sentences(text):
@@ -236,6 +242,16 @@ def cited_sentences(text: str) -> list[tuple[str, tuple[int, ...]]]:
         if _is_said(statement):
             sentences.append((statement.replace(_BRACKET, "["), _once(_numbers(sentence))))
     return sentences
+
+
+def _before_stop(match: re.Match[str]) -> str:
+    """Citations before the stop that they stand behind; behind it where an abbreviation goes on."""
+    head = match.string[max(0, match.start() - _AROUND) : match.end("stop")] + match["closers"]
+    behind = match.string[match.end() : match.end() + _AROUND].lstrip()
+    ends = {end for _, end in split_sentences(f"{head} {behind}")}
+    if match["stop"] == "." and len(head) not in ends and not behind[:1].islower():
+        return f".{match['closers']} {match['marks']} "
+    return f" {match['marks']}{match['stop']}{match['closers']} "
 
 
 def _leads(text: str, start: int) -> bool:

@@ -11,13 +11,22 @@ the end, so nothing of them reaches the converter.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString
 
-from core.ingest.hidden import is_hidden, join_cut_off, keep_only_words, mark_hidden, styled_classes
+from core.ingest.hidden import (
+    beside,
+    is_hidden,
+    is_spoken,
+    join_cut_off,
+    keep_only_words,
+    mark_hidden,
+    styled_classes,
+)
 from core.ingest.inline import HEADINGS, is_note, name_lifted
 from core.ingest.mathml import write_formulas
 from core.ingest.plain import simplify
@@ -38,7 +47,7 @@ _UNREAD = frozenset(["option", "textarea", "svg", "map"])
 _TICKED = frozenset(["radio", "checkbox"])
 _NO_FIELDS = _TICKED | {"hidden", "button", "submit", "reset", "image"}
 """Types of input that nobody types into."""
-_NOTES = re.compile(r"(?<![a-z])(?:foot|end)-?notes?(?![a-z])|doc-bibliography", re.IGNORECASE)
+_NOTES = re.compile(r"(?<![a-z])(?:(?:foot|end)-?notes?|references|bibliography)(?![a-z])", re.IGNORECASE)
 _CHROME_ROLES = frozenset(["navigation", "contentinfo", "search", "menu", "menubar", "toolbar", "tooltip"])
 _CHROME_NAME = re.compile(
     r"(?<![a-z])(?:cookies?|consent|gdpr|newsletters?|breadcrumbs?|share-?(?:bar|buttons?|links?|tools?|icons?)|social-?(?:share|media|links?|icons?|bar|buttons?)"
@@ -47,12 +56,16 @@ _CHROME_NAME = re.compile(
     re.IGNORECASE,
 )
 _CONSENT_NAME = re.compile(r"(?<![a-z])(?:cookies?|consent|gdpr)(?![a-z])", re.IGNORECASE)
-_PRIVACY = re.compile(r"privacy|datenschutz|confidentialit|privacidad|integritet", re.IGNORECASE)
+_TRACKING = re.compile(
+    r"cookie|kakor|galletas|\bwe use\b|this (?:web)?site|our partners|your privacy", re.IGNORECASE
+)
 _AGREEING = re.compile(
-    r"agree|accept|consent|polic|browser|site|\buse (?:\w+ )?cookies|zustimm|akzept|einwillig|verwende"
-    r"|acept|samtyck|godkänn",
+    r"agree|accep|allow|reject|declin|refus|deny|got it|understand|manage|preferen|settings|opt[ -]out"
+    r"|\b(?:ok|okay|yes|close|continue)\b|zustimm|akzept|ablehn|einverstanden|verstanden|acept|rechaz|accett"
+    r"|rifiut|akkoord|weiger|samtyck|godkänn|avvisa",
     re.IGNORECASE,
 )
+"""Words of what agrees to cookies, or refuses."""
 _BUTTON = re.compile(r"(?<![a-z])(?:btn|button)", re.IGNORECASE)
 _FOOT_NAME = re.compile(r"(?<![a-z])footer(?![a-z])", re.IGNORECASE)
 _RIGHTS = re.compile(r"©|\bcopyright\b|\(c\)\s*\d{4}|all rights reserved", re.IGNORECASE)
@@ -62,9 +75,16 @@ _LIST_NAME = re.compile(
     re.IGNORECASE,
 )
 _OPENED_NAME = re.compile(
-    r"(?<![a-z])(?:tab|pane|accordion|collaps|toggle|expand|faq|answer|details|spoiler|more(?![a-z]))",
+    r"(?<![a-z])(?:tab(?:s|-?(?:panes?|panels?|contents?))?|panes?|panels?|accordion[a-z]*|collaps(?:ed?|ible|able)"
+    r"|toggled?|expand(?:ed|able)?|faq[a-z]*|answers?|details|spoilers?|more(?!-?info))(?![a-z])",
     re.IGNORECASE,
 )
+_UNOPENED_NAME = re.compile(
+    r"(?<![a-z])(?:errors?|empty|loading|copied|hint|less|close|menu|only)(?![a-z])", re.IGNORECASE
+)
+_QUESTION_NAME = re.compile(r"(?<![a-z])(?:accordion|collaps|faq|question)", re.IGNORECASE)
+_ASKING_NAME = re.compile(r"question|title|head|trigger|button|toggle(?![\w-])", re.IGNORECASE)
+_SENTENCE = re.compile(r"[^.…]([.!]|。)\s*\Z")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STRIKING_STYLE = re.compile(r"text-decoration[\w-]{0,20}\s{0,20}:[^;]{0,100}?line-through", re.IGNORECASE)
 _STRIKING_NAMES = frozenset(["line-through", "strikethrough"])
@@ -82,7 +102,7 @@ _PROSE = 200
 _LABEL = 40
 """Characters up to which a text without a full stop says no more than `Advertisement`."""
 _OPENED = 20
-"""Characters that what a button opens has at least where nothing but its place or name tells."""
+"""Characters that what a click opens has at least where nothing but its place or name tells."""
 _QUESTION_WORDS = 5
 """Words of a button that is more than a command."""
 _LIST = 3
@@ -91,12 +111,14 @@ _SENTENCE_END = re.compile(r"[.!?…](?=\s|$)|[。！？]")
 _TITLING = HEADINGS | {"summary", "dt", "th", "legend", "caption"}
 _CELLS = frozenset(["table", "thead", "tbody", "tfoot", "tr", "td", "th"])
 _MAIN = frozenset(["article", "main"])
+_PARTS = _MAIN | {"section", "body", "[document]"}
 _BLOCKS = frozenset(
     [
         *("div", "section", "p", "ul", "ol", "dl", "table", "article", "form", "fieldset", "details"),
     ]
 )
-_WORDED = frozenset(["p", "ul", "ol", "dl", "pre", "table", "blockquote"])
+_INLINE = frozenset(["span", "a", "b", "strong", "i", "em", "small"])
+_WORDED = HEADINGS | {"p", "ul", "ol", "dl", "pre", "table", "blockquote"}
 _LOOK_BACK = 12
 """Nodes looked at for what stands before a box."""
 _PAGE_MARK = re.compile(r"page-?break(?![\w-])|\bpage-?n(?:um(?:ber)?|o)\b", re.IGNORECASE)
@@ -104,7 +126,8 @@ _PAGE_NUMBER = re.compile(
     r"[\s\[({]*(?:p(?:g|age|\.)?\.?\s*)?(?:\d{1,5}|[ivxlc]{1,8})?[\s\])}]*", re.IGNORECASE
 )
 _CONTROLS = frozenset(["a", "button", "label", "li", "summary", "h2", "h3", "h4", "div", "span"])
-_REFERENCES = ("aria-controls", "data-target", "data-bs-target", "data-tab", "for", "onclick")
+_OPENING = ("aria-controls", "data-target", "data-bs-target", "data-tab")
+_REFERENCES = (*_OPENING, "for", "onclick")
 _WORD = re.compile(r"[\w-]{1,100}")
 
 
@@ -187,7 +210,7 @@ def clean(soup: BeautifulSoup, *, keep_side_matter: bool = False, from_office: b
 def _drop_page_marks(soup: BeautifulSoup) -> None:
     """The numbers and lists of pages that an e-book has from its print: they stand in the midst of words."""
     for tag in tags_named(soup, ("span", "a", "div", "p", "nav")):
-        kinds = f"{tag.get('epub:type', '')} {tag.get('role', '')} {tag.get('class', '')}"
+        kinds = _kinds_of(tag)
         is_list = tag.name == "nav" and ("page-list" in kinds or "landmarks" in kinds)
         if is_list or (_PAGE_MARK.search(kinds) and _PAGE_NUMBER.fullmatch(tag.get_text())):
             hollow(tag)
@@ -217,13 +240,15 @@ class _Weeding:
         self._sizes = _sizes(soup, fields)
         self._by_id: dict[str, Tag] = {}
         self._referred: set[str] = set()
+        self._controlled: set[str] = set()
+        """Names of what a control says that it opens; other links may lead to anything."""
         self._noted: set[str] = set()
         """Names of the notes that raised links lead to."""
         for tag in soup.descendants:
             if isinstance(tag, Tag) and tag.attrs:
                 self._note(tag)
         self._opened: set[int] = set()
-        """Elements right behind a button or label that is content."""
+        """Elements right behind a button or label that opens them."""
         self._unnamed: dict[int, int] = {}
         """Characters of an element outside of the labels and buttons in it."""
 
@@ -236,9 +261,8 @@ class _Weeding:
                 self._referred.add(target[1:])
                 if tag.name == "a" and is_note(tag):
                     self._noted.add(target[1:])
-            for attribute in _REFERENCES:
-                if value := tag.get(attribute):
-                    self._referred.update(_WORD.findall(str(value)[:200]))
+            self._referred.update(_names_in(tag, _REFERENCES))
+            self._controlled.update(_names_in(tag, _OPENING))
 
     def drop(self, *, keep_side_matter: bool) -> LeftOut:
         """Takes out what is struck and, unless it is kept, side matter."""
@@ -259,7 +283,10 @@ class _Weeding:
                 dropped.append(tag)
                 continue
             if tag.name in ("button", "label", "summary"):
-                tag.name = "span" if place.titling or self._is_datum(tag, place, size) else "div"
+                is_datum = tag.name != "summary" and self._is_datum(tag, place, size)
+                tag.name = "span" if place.titling or is_datum else "div"
+                if tag.name == "span":
+                    _set_off(tag)
             inner = self._within(tag, place, size, total)
             stack.extend((child, inner) for child in reversed(tag.contents) if isinstance(child, Tag))
         dropped = self._enough(dropped, total)
@@ -282,17 +309,24 @@ class _Weeding:
         ]
 
     def _name_panels(self) -> None:
-        """Puts the name of a tab before what it opens."""
+        """Puts the name of a tab before what it opens, once, unless that begins with it."""
+        named: dict[int, str] = {}
         for tab in list(self._soup.descendants):
-            if not isinstance(tab, Tag) or not _is_tab(tab):
+            if not isinstance(tab, Tag) or not _is_tab(tab) or _within_words(tab):
                 continue
             target = str(tab.get("aria-controls") or tab.get("href") or tab.get("data-bs-target") or "")
             panel = self._by_id.get(target.removeprefix("#"))
             name = " ".join(tab.get_text(" ").split())
-            if panel is not None and name and all(parent is not panel for parent in tab.parents):
-                title = self._soup.new_tag("p")
-                title.append(name)
-                panel.insert(0, title)
+            if panel is None or not name or any(parent is panel for parent in tab.parents):
+                continue
+            if id(panel) not in named:
+                named[id(panel)] = name
+                if " ".join(next(panel.stripped_strings, "").split()) != name:
+                    heading = next((box.name for box in (tab, *tab.parents) if box.name in HEADINGS), "p")
+                    title = self._soup.new_tag(heading)
+                    title.append(name)
+                    panel.insert(0, title)
+            if named[id(panel)] == name:
                 hollow(tab)
 
     @staticmethod
@@ -323,10 +357,21 @@ class _Weeding:
         """Whether an element goes, with all in it."""
         if tag.name in ("button", "label"):
             return not self._is_question(tag, place, size)
+        if tag.name in HEADINGS - {"h1"} and is_spoken(tag) and self._names_side_matter(tag, place, total):
+            return True
         if not size.text or tag.name in ("[document]", "html", "body", "main", "article"):
             return False
         share = self._droppable_share(tag, place, size)
         return bool(share) and size.text <= share * total.text and tag.find(["h1", "main", "article"]) is None
+
+    def _names_side_matter(self, heading: Tag, place: _Place, total: _Size) -> bool:
+        """Whether a heading for screen readers names a menu, or what is dropped."""
+        nodes = (node for node in islice(heading.next_siblings, _LOOK_BACK) if isinstance(node, Tag))
+        behind = next((node for node in nodes if self._size(node).text), None)
+        if behind is None or behind.name in HEADINGS:
+            return False
+        size = self._size(behind)
+        return size.linked == size.text or self._is_side_matter(behind, place, size, total)
 
     def _is_question(self, tag: Tag, place: _Place, size: _Size) -> bool:
         """Whether a button or label names what stands below it: no command and no name of a field."""
@@ -334,19 +379,35 @@ class _Weeding:
             return False
         behind = (node for node in tag.next_siblings if isinstance(node, Tag))
         opened = next((node for node in behind if self._size(node).text), None)
-        opens = opened is not None and opened.name in _BLOCKS and self._is_opened(opened)
-        target = self._by_id.get(str(tag.get("aria-controls") or tag.get("for") or ""))
-        is_content = (
+        if opened is not None and self._opens(tag, opened, place):
+            self._opened.add(id(opened))
+            return True
+        return (
             place.titling
             or self._is_datum(tag, place, size)
             or _is_tab(tag)
-            or opens
-            or (target is not None and self._is_opened(target, 1))
+            or self._has_target(tag)
             or (not place.form and len(tag.get_text(" ").split()) >= _QUESTION_WORDS)
         )
-        if is_content and opens and opened is not None:
-            self._opened.add(id(opened))
-        return is_content
+
+    def _opens(self, tag: Tag, block: Tag, place: _Place) -> bool:
+        """Whether a button or label opens the block behind it: one of them says so, or the block has words
+        enough.
+        """
+        is_control = tag.get("aria-expanded") is not None or _is_named_opened(tag) or _is_named_opened(block)
+        is_question = _QUESTION_NAME.search(_names_of(tag)) or tag.get_text().rstrip().endswith("?")
+        says = not place.form and (is_question or (is_control and is_hidden(block)))
+        return block.name in _BLOCKS and self._is_opened(block, 1 if says else _OPENED)
+
+    def _has_target(self, tag: Tag) -> bool:
+        """Whether a button or label names an element that it opens or is the name of."""
+        told = (tag.get("aria-controls"), tag.get("for"))
+        for name in _names_in(tag, _REFERENCES):
+            target = self._by_id.get(name)
+            if target is not None and (name in told or is_hidden(target) or _is_named_opened(target)):
+                is_sure = name in told or name in self._controlled or _is_named_opened(target)
+                return self._is_opened(target, 1 if is_sure else _OPENED)
+        return False
 
     def _is_datum(self, tag: Tag, place: _Place, size: _Size) -> bool:
         """Whether a button or label is a part of what stands beside it: an item to tick, the name of a value
@@ -357,6 +418,8 @@ class _Weeding:
             return False
         if id(tag) in self._ticked:
             return True
+        if tag.name == "label":
+            parent = self._row_of(parent, size)
         row = (tag.find_parent("tr") if parent.name in _CELLS else None) or parent
         if self._size(row).n_fields:
             return False
@@ -374,6 +437,13 @@ class _Weeding:
             self._unnamed[id(parent)] = self._size(parent).text - named_text
         is_alone = parent.name in ("td", "th", "li", "dt") and self._size(parent).text == size.text
         return is_alone or self._unnamed[id(parent)] > 0
+
+    def _row_of(self, box: Tag, size: _Size) -> Tag:
+        """What a label stands in, or that and its value where it has a box to itself."""
+        row = box
+        while row.name in ("div", "span") and row.parent is not None and self._size(row).text == size.text:
+            row = row.parent
+        return row if self._size(row).text <= size.text + _PROSE and row.name not in _PARTS else box
 
     def _is_opened(self, tag: Tag, least: int = _OPENED) -> bool:
         """Whether an element is something that a button opens: words, mostly outside of links."""
@@ -404,7 +474,7 @@ class _Weeding:
         names = _names_of(tag)
         is_named = _CHROME_NAME.search(names) is not None
         if is_hidden(tag) or tag.name == "dialog" or role in ("dialog", "alertdialog"):
-            if not is_named and self._is_revealed(tag, role, names, size):
+            if not is_named and self._is_revealed(tag, role, size):
                 return 0.0
             return 1.0 if tag.get("hidden") is not None or tag.name == "dialog" else _MAX_HIDDEN_SHARE
         if (is_named and self._is_box(tag, names, place, size)) or _is_legal_line(tag, names, size):
@@ -413,10 +483,17 @@ class _Weeding:
         return _MAX_NAMED_SHARE if is_list else 0.0
 
     def _follows_words(self, tag: Tag) -> bool:
-        """Whether a box, or a row of them, stands right behind a paragraph, a list, a table, and no name
-        says that it is something else.
+        """Whether a box, or a row of them, stands right behind a heading, a paragraph, a list, a table, and
+        no name says that it is something else.
         """
         names = _names_of(tag)
+        while (
+            tag.parent is not None
+            and tag.parent.name == "div"
+            and self._size(tag.parent).text == self._size(tag).text
+        ):
+            tag = tag.parent
+            names += f" {_names_of(tag)}"
         if _CHROME_NAME.search(names) is not None or _LIST_NAME.search(names) is not None:
             return False
         before = (node for node in islice(tag.previous_siblings, _LOOK_BACK) if isinstance(node, Tag))
@@ -426,14 +503,13 @@ class _Weeding:
 
     def _holds_notes(self, tag: Tag) -> bool:
         """Whether notes or sources stand in an aside or a footer: it is called so, the text refers to it, or
-        it holds numbered words.
+        it holds numbered sentences.
         """
-        kinds = f"{tag.get('role', '')} {tag.get('epub:type', '')} {tag.get('class', '')}"
         parts = [tag, *(part for part in tag.descendants if isinstance(part, Tag))]
-        if _NOTES.search(kinds) or any(str(part.get("id", "")) in self._noted for part in parts):
+        if any(_NOTES.search(_kinds_of(part)) or str(part.get("id", "")) in self._noted for part in parts):
             return True
         items = (part for part in parts if part.name == "li" and part.parent and part.parent.name == "ol")
-        sizes = [self._size(item) for item in items]
+        sizes = [self._size(item) for item in items if _SENTENCE_END.search(item.get_text())]
         return sum(size.linked for size in sizes) < _MAX_ASIDE_LINKS * sum(size.text for size in sizes)
 
     def _is_titled(self, tag: Tag, size: _Size) -> bool:
@@ -443,16 +519,30 @@ class _Weeding:
         is_menu = size.n_fields or size.linked > _MAX_PROSE_LINKS * size.text or tag.find("nav") is not None
         return bool(titles) and not linked and not is_menu
 
-    def _is_revealed(self, tag: Tag, role: str, names: str, size: _Size) -> bool:
+    def _is_revealed(self, tag: Tag, role: str, size: _Size) -> bool:
         """Whether a hidden element is content that a click shows."""
+        name = str(tag.get("id", ""))
         is_dialog = tag.name == "dialog" or role in ("dialog", "alertdialog")
-        is_target = role == "tabpanel" or str(tag.get("id", "")) in self._referred
-        is_named = _OPENED_NAME.search(names) is not None
-        if not is_dialog and (is_target or (is_named and (tag.name in _BLOCKS or _goes_on(tag)))):
+        is_referred = name in self._referred
+        is_opened = role == "tabpanel" or name in self._controlled or id(tag) in self._opened
+        is_inline = tag.name in _INLINE
+        is_named = _is_named_opened(tag) and (not is_inline or _goes_on(tag))
+        is_answer = is_named and (is_inline or is_referred or self._is_asked(tag))
+        is_answer = is_answer or (is_referred and _SENTENCE.search(tag.get_text()) is not None)
+        if not is_dialog and (is_opened or is_answer):
             return self._is_opened(tag, 1)
-        if is_target or is_named or id(tag) in self._opened or tag.get("aria-labelledby") is not None:
+        if is_referred or is_named or is_opened or tag.get("aria-labelledby") is not None:
             return self._is_opened(tag)
         return size.is_prose() and not size.n_fields
+
+    def _is_asked(self, tag: Tag) -> bool:
+        """Whether a question or the head of a box stands right before an element."""
+        nodes = (node for node in islice(tag.previous_siblings, _LOOK_BACK) if isinstance(node, Tag))
+        before = next((node for node in nodes if self._size(node).text), None)
+        if before is None:
+            return False
+        is_head = before.name in _TITLING or _ASKING_NAME.search(_names_of(before)) is not None
+        return is_head or before.get_text().rstrip().endswith("?")
 
     @staticmethod
     def _is_box(tag: Tag, names: str, place: _Place, size: _Size) -> bool:
@@ -494,6 +584,16 @@ def _sizes(soup: BeautifulSoup, fields: set[int]) -> dict[int, _Size]:
     return sizes
 
 
+def _kinds_of(tag: Tag) -> str:
+    return f"{tag.get('epub:type', '')} {tag.get('role', '')} {tag.get('class', '')}"
+
+
+def _names_in(tag: Tag, attributes: Iterable[str]) -> list[str]:
+    """Words of what a control refers to."""
+    values = (str(tag[attribute])[:200] for attribute in attributes if attribute in tag.attrs)
+    return [name for value in values for name in _WORD.findall(value)]
+
+
 def _names_of(tag: Tag) -> str:
     names = f"{' '.join(map(str, tag.get_attribute_list('class')))} {tag.get('id', '')}"
     return _CAMEL.sub("-", names).replace("_", "-")
@@ -513,14 +613,25 @@ def _alike(boxes: list[Tag]) -> set[int]:
 
 
 def _asks_consent(tag: Tag, names: str, place: _Place, size: _Size) -> bool:
-    """Whether a box asks to agree to cookies; cakes need no consent, and a chapter on them has no button."""
+    """Whether a box asks to agree to cookies; cakes need no consent, and a chapter on them stands in the
+    page's own text.
+    """
     if _CONSENT_NAME.search(names) is None or size.text > (2 if place.main else 10) * _PROSE:
         return False
-    links = tags_named(tag, ("a",))
-    if not size.n_buttons and not any(_BUTTON.search(str(link.get("class", ""))) for link in links):
+    parts = {part.name for part in tag.descendants if isinstance(part, Tag)}
+    has_heading, within = not HEADINGS.isdisjoint(parts), place.main or place.section
+    if within and ("table" in parts or (has_heading and "p" in parts)):
         return False
-    text = tag.get_text(" ")
-    return bool(_PRIVACY.search(text) or ("cookie" in text.lower() and _AGREEING.search(text)))
+    buttons = [part for part in tags_named(tag, ("a", "button", "div", "span")) if _is_button(part)]
+    # what agrees has a name in every language; a box beside the text, without a heading, is told by less
+    agrees = any(_AGREEING.search(button.get_text()) for button in buttons)
+    asks = agrees or bool(buttons and not within and not has_heading)
+    return asks and _TRACKING.search(tag.get_text(" ")) is not None
+
+
+def _is_button(tag: Tag) -> bool:
+    is_link = tag.name == "a" and _BUTTON.search(str(tag.get("class", ""))) is not None
+    return tag.name == "button" or tag.get("role") == "button" or is_link
 
 
 def _is_legal_line(tag: Tag, names: str, size: _Size) -> bool:
@@ -529,12 +640,39 @@ def _is_legal_line(tag: Tag, names: str, size: _Size) -> bool:
     return is_foot and size.text <= _PROSE and _RIGHTS.search(tag.get_text(" ")) is not None
 
 
+def _is_named_opened(tag: Tag) -> bool:
+    """Whether a name says that a click opens an element, or that it opens one."""
+    names = _names_of(tag)
+    return _OPENED_NAME.search(names) is not None and _UNOPENED_NAME.search(names) is None
+
+
 def _goes_on(tag: Tag) -> bool:
-    """Whether an element goes on where words of the same line stop, and isn't a part of a control."""
+    """Whether an element goes on where words of the same line stop, and is no part of a control and no other
+    form of what stands beside it.
+    """
     nodes = islice(tag.previous_siblings, _LOOK_BACK)
     before = next((node for node in nodes if node.get_text(strip=True)), None)
     is_block = isinstance(before, Tag) and before.name in _BLOCKS
-    return before is not None and not is_block and tag.find_parent(["a", "button"]) is None
+    kind = _opened_names(tag)
+    is_form = any(kind & _opened_names(near) for near in beside(tag) if near.name not in ("a", "button"))
+    return before is not None and not is_block and not is_form and tag.find_parent(["a", "button"]) is None
+
+
+def _opened_names(tag: Tag) -> set[str]:
+    return set(_OPENED_NAME.findall(_names_of(tag).lower()))
+
+
+def _within_words(tag: Tag) -> bool:
+    """Whether words stand right beside an element."""
+    near = (tag.previous_sibling, tag.next_sibling)
+    return any(isinstance(node, NavigableString) and any(map(str.isalnum, node)) for node in near)
+
+
+def _set_off(tag: Tag) -> None:
+    """A blank behind a label that words follow; scripts written without blanks get none."""
+    behind = "" if tag.next_sibling is None else tag.next_sibling.get_text()[:1]
+    if (behind.isalnum() and behind < "\u0e00") or behind in set("([$€£¥+"):
+        tag.append(" ")
 
 
 def _is_tab(tag: Tag) -> bool:

@@ -172,7 +172,7 @@ def _is_cut(data: bytes) -> bool:
 
 
 _TAG = re.compile(rb"<[^<>]*+>")
-_SIGNS = "“”‘’„–—…•«»€£§°©®™·±×µ½¼¾²³¿¡ªº"
+_SIGNS = "“”‘’„‚‹›–—…•«»€£§°©®™·±×µ½¼¾²³¿¡ªº\xa0\xad"
 _WESTERN = "äöüßàâçèéêëîïôùœæøåñáíóúãìò"
 _OF_WESTERN = ("cp1252", "iso8859-15", "mac_roman", "cp850")
 _OF_EASTERN = ("cp1250", "iso8859-2")
@@ -215,19 +215,19 @@ _REPEATED = re.compile(rb"(.)\1+", re.DOTALL)
 _BEYOND = re.compile("[^\x00-\x7f]++")
 _KANA = re.compile("[\u3041-\u30fe]")
 _SMALL = "".join(c for c in map(chr, range(0x530)) if c.islower())
-_CAPITAL = "".join(c for c in map(chr, range(0x530)) if c.isupper())
+_CAPITAL = "".join(c for c in map(chr, range(0x80, 0x530)) if c.isupper())
 _LETTER = r"[^\W\d_]"
 _ODD = re.compile(
-    rf"(?<=[{_SMALL}])[{_CAPITAL}](?<![A-Z])|(?<=[{_SMALL}])(?<![a-z])[A-Z]"
-    rf"|(?<={_LETTER})[^\w\s’'·\u0e31-\u0e4e-](?={_LETTER})"
-    rf"|(?<={_LETTER})[¿¡„«‘‚“±]|[»½¼¾ªº²³¹](?={_LETTER})"
+    rf"(?<=[{_SMALL}])[{_CAPITAL}]|(?<=[{_SMALL}])(?<![a-z])[A-Z]"
+    rf"|(?<={_LETTER})[^\w\s’'·\xad\u0e31-\u0e4e-](?={_LETTER})"
+    rf"|(?<={_LETTER})[¿¡„‚±]|[½¼¾ªº²³¹](?={_LETTER})"
     r"|(?<![\u0e01-\u0e4e])[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]|[\x80-\x9f]"
 )
 """What no word has: a capital behind a small letter, a sign between letters or at the wrong end of them, a
 Thai vowel over nothing, controls.
 """
-_SHOUTED = re.compile(f"(?<=[{_CAPITAL}])[{_CAPITAL}](?<![A-Z])")
-"""A capital behind another: rare in a text, and all there is of Hebrew read as KOI8."""
+_SHOUTED = re.compile(f"[A-Z{_CAPITAL}]([{_CAPITAL}]++)([{_SMALL}]?)")
+"""Capitals behind another: rare before a small letter, and all there is of Hebrew read as KOI8."""
 _LONE_RUN = 1.5
 """Bytes beyond ASCII that follow on each other, on average, in words of the Latin script."""
 _SHORT_RUN = 2.5
@@ -253,10 +253,10 @@ def _guess(data: bytes, *, is_html: bool) -> str:
     words = b" ".join(_WORDS.findall(data))[:_MOST_OF_WORDS]
     runs = _BEYOND_ASCII.findall(_REPEATED.sub(rb"\1", words))
     run = sum(map(len, runs)) / max(1, len(runs))
-    wide = [(_share_of_wide(data, *one), one[0]) for one in _WIDE]
+    wide = [(share, one[0]) for one in _WIDE if (share := _share_of_wide(data, *one)) > 0]
     other = [*_shares(words, _OTHER), *wide] if run >= _LONE_RUN else wide
     best = max((*wide, *_shares(words, _LATIN), *other), key=itemgetter(0))
-    best_other = max(other, key=itemgetter(0))
+    best_other = max(other, key=itemgetter(0), default=(0.0, ""))
     return best_other[1] if run >= _SHORT_RUN and best_other[0] > _COMMON else best[1]
 
 
@@ -268,7 +268,8 @@ def _shares(words: bytes, pages: dict[str, tuple[str, ...]]) -> Iterator[tuple[f
         for name in names:
             if name not in counted:
                 text = words.decode(name, "replace")
-                odd = 2 * len(_ODD.findall(text)) + 0.5 * len(_SHOUTED.findall(text))
+                shouted = sum(len(run) * (0.5 if small else 0.05) for run, small in _SHOUTED.findall(text))
+                odd = 2 * len(_ODD.findall(text)) + shouted
                 counted[name] = Counter("".join(_BEYOND.findall(text))), odd
             beyond, odd = counted[name]
             share = (sum(beyond[c] for c in wanted) - odd) / max(1, beyond.total())

@@ -215,8 +215,9 @@ class _Package:
             return []
         if tag in _NOTES:
             return self._note(element)
-        if tag == f"{W}sdt" and element.find(f"{W}sdtPr/{W}showingPlcHdr") is not None:
-            return []  # "Click here to enter text"
+        if tag == f"{W}sdt" and is_on(element.find(f"{W}sdtPr"), "showingPlcHdr"):
+            # "Click here to enter text"
+            return [one for cell in _emptied(element) for one in self._prepared(cell, parent)]
         if tag == f"{W}tr":
             _fill_row(element)
             self._walk(element)
@@ -381,6 +382,14 @@ def _read_through(element: Element) -> None:
         element[:] = sorted(element, key=lambda child: child.get("reading", ""))
     element.set("reading", "1" if element.tag == f"{W}rt" else "")
     element.tag = _GROUP
+
+
+def _emptied(control: Element) -> list[Element]:
+    """The cells or rows in a control that waits for text, without words."""
+    held = [cell for tag in ("tr", "tc") for cell in control.findall(f"{W}sdtContent/{W}{tag}")]
+    for parent in (inner for cell in held for inner in cell.iter()):
+        parent[:] = [child for child in parent if child.tag != f"{W}r"]
+    return held
 
 
 def _fill_row(row: Element) -> None:

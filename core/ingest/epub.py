@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element, ParseError
 
+from bs4 import BeautifulSoup, Tag
+from bs4.element import NavigableString
 from defusedxml import DefusedXmlException  # type: ignore[import-untyped]
 from defusedxml import ElementTree as SafeTree
 
@@ -40,6 +42,8 @@ _NCX = "application/x-dtbncx+xml"
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 _HEAD = 600
 """Characters of a chapter in which its heading is looked for."""
+_MOST_OF_NAME = 3
+"""Paragraphs at the start of a chapter that its name may stand in: a number, a name, another."""
 _PAGES = ("application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/xml", "")
 
 
@@ -71,8 +75,8 @@ def read_epub(data: bytes, name: str) -> Converted:
             read.add(path)
             html, about = decode(parts[path], f"{printable(path)} in {name}", is_html=True)
             notices |= dict.fromkeys(Notice(notice.sentence) for notice in about)
-            text, left = _chapter(html, f"{printable(path)} in {name}")
-            texts.append(_named(text, labels.get(path, "")))
+            text, left = _chapter(html, f"{printable(path)} in {name}", labels.get(path, []))
+            texts.append(text)
             left_out += left
     if not any(texts):
         raise BadDocument(f"{name} has no text in its chapters; open one that has")
@@ -118,9 +122,9 @@ def _chapters(package: Element, folder: str) -> Iterator[tuple[str, ...]]:
             )
 
 
-def _labels(package: Element, folder: str, parts: dict[str, bytes]) -> dict[str, str]:
-    """What the book's contents call its files, the first name of each."""
-    labels: dict[str, str] = {}
+def _labels(package: Element, folder: str, parts: dict[str, bytes]) -> dict[str, list[tuple[str, str]]]:
+    """What the book's contents call places in its files: for each file (fragment, name)."""
+    labels: dict[str, list[tuple[str, str]]] = {}
     for item in (element for element in package.iter() if _local(element) == "item"):
         path = posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
         is_nav, is_ncx = "nav" in item.get("properties", "").split(), item.get("media-type") == _NCX
@@ -131,9 +135,9 @@ def _labels(package: Element, folder: str, parts: dict[str, bytes]) -> dict[str,
         except (ParseError, DefusedXmlException):  # the chapters are there without their names
             continue
         for href, label in named:
-            file = unquote(href.partition("#")[0])
+            file, _, fragment = map(unquote, href.partition("#"))
             place = posixpath.normpath(posixpath.join(posixpath.dirname(path), file))
-            labels.setdefault(place, clip(" ".join(label.split())))
+            labels.setdefault(place, []).append((fragment, clip(" ".join(label.split()))))
     return labels
 
 
@@ -148,23 +152,47 @@ def _named_by_ncx(content: bytes) -> Iterator[tuple[str, str]]:
 def _named_by_nav(content: bytes, path: str) -> Iterator[tuple[str, str]]:
     soup, _ = parse_html(decode(content, path, is_html=True)[0])
     for link in tags_named(soup, ("a",)):
-        yield str(link.get("href", "")), link.get_text(" ")
+        nav = link.find_parent("nav")
+        if nav and "toc" in str(nav.get("epub:type", "toc")).split():  # no list of pages, no landmarks
+            yield str(link.get("href", "")), link.get_text(" ")
 
 
 def _named(text: str, label: str) -> str:
     """A chapter under its name, unless it begins with a heading of its own."""
     if not (label and text) or _HEADING.search(text, 0, _HEAD):
         return text
-    first, _, rest = text.partition("\n\n")
-    is_title = " ".join(first.strip("*_ ").split()).casefold() == label.casefold()
-    return f"# {label}\n\n{rest if is_title else text}"
+    paragraphs = text.split("\n\n", _MOST_OF_NAME)
+    for n in range(1, _MOST_OF_NAME + 1):
+        if _letters("".join(paragraphs[:n])) == _letters(label):
+            text = "\n\n".join(paragraphs[n:])
+            break
+    return f"# {label}\n\n{text}"
 
 
-def _chapter(html: str, name: str) -> tuple[str, LeftOut]:
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).casefold()
+
+
+def _chapter(html: str, name: str, labels: list[tuple[str, str]]) -> tuple[str, LeftOut]:
     check_size(html, name)
     soup, _ = parse_html(html.replace("```", "` ` `"))  # in the text it would begin or end fenced code
+    inside = _behind_text(soup)
+    label = next((label for fragment, label in labels if fragment not in inside), "")
     left_out = clean(soup, keep_side_matter=True)
-    return markdown_of(soup), left_out
+    return _named(markdown_of(soup), label), left_out
+
+
+def _behind_text(soup: BeautifulSoup) -> set[str]:
+    """Ids of the places in a chapter that have text before them."""
+    ids: set[str] = set()
+    has_text = False
+    for node in (soup.body or soup).descendants:
+        if isinstance(node, Tag):
+            if has_text:
+                ids.update(str(node.get(key)) for key in ("id", "name") if node.get(key))
+        elif type(node) is NavigableString:
+            has_text = has_text or bool(node.strip())
+    return ids
 
 
 def _metadata(package: Element) -> Iterator[str]:

@@ -14,6 +14,7 @@ from core.ingest.json_ld import parse_json_ld
 from core.ingest.limits import MAX_HTML_CHARACTERS, MAX_HTML_DEPTH, MAX_HTML_TAGS
 from core.ingest.markdown import markdown_of
 from core.ingest.soup import parse_html, tags_named
+from core.ingest.tables import name_signs
 
 _LINK_SIGNS = " ¶§🔗\u200b"
 """Beside a heading, what links to it."""
@@ -52,6 +53,7 @@ def read_html(html: str, name: str, *, keep_side_matter: bool = False) -> Conver
             Notice(f"Elements nested more than {MAX_HTML_DEPTH} levels deep became plain text."),
         )
     title = _title(soup)
+    name_signs(soup)
     notices = (*notices, *map(Notice, clean(soup, keep_side_matter=keep_side_matter).notices()))
     return Converted(markdown_of(soup), title, notices, json_ld)
 

@@ -8,7 +8,7 @@ Signs beside a heading that only link to it go.
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import islice, takewhile
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString
@@ -25,6 +25,7 @@ _PROSE = HEADINGS | frozenset(["p", "li", "td", "th", "dt", "dd", "blockquote", 
 _STRONG = frozenset(["strong", "b", "em"])
 _APART = _STRONG | {"span", "time", "mark", "small", "cite", "address", "a"}
 _LABEL_END = frozenset(":.)]")
+_OPENING = "\"'“‘„«([{"
 _ITEM_LABEL = re.compile(r"[(\[]?(?:\d+|[a-zA-Z]|[ivxIVX]+)[.)\]]")
 _LIFTING_STYLE = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.IGNORECASE)
 _ORDINAL = re.compile(
@@ -38,6 +39,7 @@ _POWERED = re.compile(r"(?:\A|\D)(?:10|2|e)\Z")
 _REFERENCE = re.compile(r"\w{1,5}(?:\s*[,–—-]\s*\w{1,5})*")
 _SUBSCRIPTS = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
 _SMALL = re.compile(r"[0-9+\-−=()]{1,10}")
+_SENTENCE_END = re.compile(r"[.!?…:;][)\]\"'”’»]*\s+\Z")
 _STROKES = frozenset("/⁄∕")
 _MAX_RAISED = 30
 """Characters of a raised text; a longer one is a remark."""
@@ -149,8 +151,12 @@ def _numbers_a_line(tag: Tag, text: str, behind: str) -> bool:
     if not text.strip("[]").isdecimal() or not behind[:1].isalpha():
         return False
     before = _before(tag)
-    is_word = behind[:3].isalpha() and behind[1:3].islower()
-    return (not before or before[-1].isspace()) and (is_word or _begins_line(tag))
+    if before and not before[-1].isspace():
+        return False
+    word = "".join(takewhile(str.isalpha, behind[:3]))
+    is_word = word[1:].islower() or word in ("I", "A")
+    is_clear = len(word) == 3 or _SENTENCE_END.search(before) is not None
+    return (is_word and is_clear) or _begins_line(tag)
 
 
 def _begins_line(tag: Tag) -> bool:
@@ -191,6 +197,9 @@ def set_apart(soup: BeautifulSoup) -> None:
             continue
         text, next_text = tag.get_text(), neighbour.get_text()
         before, behind = text[-1:], next_text[:1]
+        if before in _LABEL_END and not _ITEM_LABEL.fullmatch(next_text):
+            next_text = next_text.lstrip(_OPENING)
+            behind = next_text[:1]
         meets = before.isalnum() or (before in _LABEL_END and _is_label(text, next_text))
         if not (meets and behind.isalnum()) or tag.find_parent(["pre", "code"]) is not None:
             continue

@@ -19,7 +19,7 @@ from core.base.errors import BadDocument
 from core.base.types import Notice
 from core.ingest.converted import Converted
 from core.ingest.limits import MAX_CONVERTED_CHARACTERS, OCR_SHARE, seconds_for
-from core.ingest.pdf_code import code_of, in_other_fonts, listings
+from core.ingest.pdf_code import code_of, is_typed, listings
 from core.ingest.pdf_heads import drop_running
 from core.ingest.pdf_layout import (
     Piece,
@@ -109,9 +109,10 @@ def _read(pdf: pdfium.PdfDocument, name: str, recogniser: Recogniser, on_page: O
         raise BadDocument(_all_silent(name, len(pages)))
     notices = [*_notices(pdf, pages, silent, recognised), *drop_running(pages)]
     items: list[_Item] = []
-    usual, others = _usual(pages), in_other_fonts(pages)
+    typed = is_typed(pages)
+    usual = _usual(pages, typed=typed)
     for i, page in enumerate(pages):
-        items += _items(page, i, usual[0], others)
+        items += _items(page, i, usual[0], typed=typed)
     title = pdf.get_metadata_dict().get("Title", "")
     markdown = _written(_mended(items), usual, _known(pages), name)
     on_page(len(pdf), len(pdf))
@@ -173,8 +174,8 @@ def read_picture(data: bytes, name: str, on_page: OnPage | None = None) -> Conve
     pages = [Recogniser(OCR_SHARE * seconds_for(len(data))).read(picture)]
     if pages[0].is_empty:
         raise BadDocument(f"{name} is a picture in which no text was found; open a sharper one")
-    usual = _usual(pages)
-    markdown = _written(_mended(_items(pages[0], 0, usual[0], 0)), usual, _known(pages), name)
+    usual = _usual(pages, typed=False)
+    markdown = _written(_mended(_items(pages[0], 0, usual[0], typed=False)), usual, _known(pages), name)
     return Converted(markdown, notices=(Notice(_guessed("Its text")),))
 
 
@@ -221,10 +222,10 @@ def _pages(numbers: Sequence[int]) -> str:
 # A page
 
 
-def _items(page: Page, number: int, usual: float, others: int) -> list[_Item]:
-    blocks = in_order(_blocks(page.words, page.rules, others))
+def _items(page: Page, number: int, usual: float, *, typed: bool) -> list[_Item]:
+    blocks = in_order(_blocks(page.words, page.rules, typed=typed))
     for words in page.others:
-        blocks += in_order(_blocks(words, [], others))
+        blocks += in_order(_blocks(words, [], typed=typed))
     items = [replace(item, page=number) for block in blocks for item in _of_block(block)]
     for item in items:
         if item.kind in ("text", "list") and item.size <= _NOTE_SIZE * usual and _NOTE.match(item.text):
@@ -234,7 +235,7 @@ def _items(page: Page, number: int, usual: float, others: int) -> list[_Item]:
     return [*(item for item in items if item.kind != "note"), *notes, *remarks]
 
 
-def _blocks(words: list[Word], rules: Sequence[Rule], others: int) -> list[Region]:
+def _blocks(words: list[Word], rules: Sequence[Rule], *, typed: bool) -> list[Region]:
     """Ruled tables and boxes, code, tables without rules, and stacks of text."""
     blocks: list[Region] = []
     left = words
@@ -250,13 +251,13 @@ def _blocks(words: list[Word], rules: Sequence[Rule], others: int) -> list[Regio
             continue
         else:
             parts = [
-                Region("box", *box, inside=in_order(_blocks(held, [], others)))
+                Region("box", *box, inside=in_order(_blocks(held, [], typed=typed)))
                 for box, held in ruled_cells(grid, inside)
             ]
         blocks += parts
         taken = set(map(id, inside))
         left = [word for word in left if id(word) not in taken]
-    code, left = listings(left, others)
+    code, left = ([], left) if typed else listings(left)
     tables, stacks = unruled(stacks_of(pieces_of(left, rules)))
     return [*blocks, *code, *tables, *map(Region.of, stacks)]
 
@@ -338,12 +339,12 @@ def _known(pages: Sequence[Page]) -> Counter[str]:
     return Counter(word for word in words if len(word) > 3)
 
 
-def _usual(pages: Sequence[Page]) -> tuple[float, bool]:
-    """Size of most letters, and whether most are bold."""
+def _usual(pages: Sequence[Page], *, typed: bool) -> tuple[float, bool]:
+    """Size of most letters, and whether most are bold; of code only where all was typed."""
     sizes: Counter[float] = Counter()
     bold: Counter[bool] = Counter()
     for page in pages:
-        for word in page.words:
+        for word in (word for word in page.words if typed or not word.fixed):
             sizes[round(word.size * 2) / 2] += len(word.text)
             bold[word.bold] += len(word.text)
     return (sizes.most_common(1)[0][0], bold[True] > bold[False]) if sizes else (10.0, False)

@@ -1,7 +1,7 @@
 """Code in a PDF: lines in a fixed pitch, with their blanks.
 
-Where most of a document is in a fixed pitch it was typed, and is read as any other text; so are names of the
-code in a sentence, values beside their names, tables, and sentences.
+Where nearly all of a document is in a fixed pitch it was typed, and is read as any other text; so are names
+of the code in a sentence, values beside their names, tables, and sentences.
 """
 
 from __future__ import annotations
@@ -24,16 +24,20 @@ _LINES_APART = 4.0
 _CELL_GAP = 1.5
 _MOST_BLANKS = 120
 _USUAL_SHARE = 0.2
-"""Of letters in other fonts to those of a run of lines, from which it is the run that differs."""
+"""Of letters in other fonts to those of a fixed pitch, from which these are what differs."""
 
 
-def in_other_fonts(pages: Iterable[Page]) -> int:
-    """How many more letters of a document are in other fonts than in those of a fixed pitch."""
-    return sum(len(w.text) * (-1 if w.fixed else 1) for page in pages for w in page.words)
+def is_typed(pages: Iterable[Page]) -> bool:
+    """Whether a document has few letters but those of a fixed pitch."""
+    letters = {True: 0, False: 0}
+    for page in pages:
+        for word in page.words:
+            letters[word.fixed] += len(word.text)
+    return letters[False] < _USUAL_SHARE * letters[True]
 
 
-def listings(words: list[Word], others: int) -> tuple[list[Region], list[Word]]:
-    """Code, a piece a line, and the words that are in none. `others`: what in_other_fonts says."""
+def listings(words: list[Word]) -> tuple[list[Region], list[Word]]:
+    """Code, a piece a line, and the words that are in none."""
     if not any(word.fixed for word in words):
         return [], words
     lines = [_parted(line) for line in lines_of(words)]
@@ -41,9 +45,7 @@ def listings(words: list[Word], others: int) -> tuple[list[Region], list[Word]]:
     found = [
         run
         for run in _runs(lines)
-        if len(run) > 1
-        and others + (1 - _USUAL_SHARE) * sum(len(w.text) for line in run for w in line.words) >= 0
-        and not (_is_beside(run, bases) or _is_prose(run) or _is_table(run))
+        if len(run) > 1 and not (_is_beside(run, bases) or _is_prose(run) or _is_table(run))
     ]
     regions = [Region.of(run) for run in found]
     for region in regions:

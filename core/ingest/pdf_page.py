@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import math
 import unicodedata
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +29,12 @@ _SCRIPT_SIZE = 0.86
 _DROP_CAP = 1.7
 _THIN = 2.5
 """Points: a drawing no thicker is a rule."""
+_DOT = (1.5, 7.0)
+"""Points: a drawing as high as wide, of such a width, may be the sign of a list."""
+_MOST_LEVEL = 4
+"""Such signs on one level: more are a dotted line."""
+_BAND = 4.0
+"""Points in which words are sorted by their height."""
 _PICTURE_SHARE = 0.03
 """Of the page, from which a picture is told about."""
 _HIDDEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW | raw.FPDF_ANNOT_FLAG_INVISIBLE
@@ -141,12 +149,13 @@ class PageReader:
             by_angle, unknown, is_cut = _words(text, (left, bottom, right, top))
         finally:
             text.close()
-        rules, pictures = self._drawn(page, max(1.0, (right - left) * (top - bottom)))
+        rules, dots, pictures = self._drawn(page, max(1.0, (right - left) * (top - bottom)))
         fields, comments = self._annotations(page)
         turned = (-page.get_rotation() // 90) % 4
         angle = max(by_angle, key=lambda a: sum(len(w.text) for w in by_angle[a]), default=turned)
         angle = turned if angle == _SLANTED else angle
         words = by_angle.pop(angle, [])
+        words += _bullets(words, [_turned_box(dot, angle) for dot in dots])
         for box, value, label in fields:
             words.append(_with_field(words, _turned_box(box, angle), value, label))
         _, y0, _, y1 = _turned_box((left, bottom, right, top), angle)
@@ -163,9 +172,10 @@ class PageReader:
             is_cut,
         )
 
-    def _drawn(self, page: pdfium.PdfPage, area: float) -> tuple[list[Rule], int]:
-        """Rules in the page's own coordinates, and how many pictures are worth a word."""
+    def _drawn(self, page: pdfium.PdfPage, area: float) -> tuple[list[Rule], list[_Box], int]:
+        """Rules and dots in the page's own coordinates, and how many pictures are worth a word."""
         rules: list[Rule] = []
+        dots: list[_Box] = []
         pictures = 0
         todo: list[tuple[Any, _Matrix]] = [
             (raw.FPDFPage_GetObject(page, i), _IDENTITY) for i in range(raw.FPDFPage_CountObjects(page))
@@ -173,13 +183,18 @@ class PageReader:
         left, bottom, right, top = (ctypes.c_float() for _ in range(4))
         for item, matrix in _unfolded(todo, self._count_form):
             kind = raw.FPDFPageObj_GetType(item)
-            if kind == raw.FPDF_PAGEOBJ_IMAGE:
-                if raw.FPDFPageObj_GetBounds(item, left, bottom, right, top):
-                    x0, y0, x1, y1 = matrix.box(left.value, bottom.value, right.value, top.value)
-                    pictures += (x1 - x0) * (y1 - y0) >= _PICTURE_SHARE * area
-            elif kind == raw.FPDF_PAGEOBJ_PATH and len(rules) < MAX_PDF_RULES:
+            is_path = kind == raw.FPDF_PAGEOBJ_PATH and len(rules) + len(dots) < MAX_PDF_RULES
+            if not is_path and kind != raw.FPDF_PAGEOBJ_IMAGE:
+                continue
+            if raw.FPDFPageObj_GetBounds(item, left, bottom, right, top):
+                box = matrix.box(left.value, bottom.value, right.value, top.value)
+                width, height = box[2] - box[0], box[3] - box[1]
+                pictures += not is_path and width * height >= _PICTURE_SHARE * area
+                if is_path and _DOT[0] <= width <= _DOT[1] and 0.8 < height / width < 1.25:
+                    dots.append(box)
+            if is_path:
                 rules += _rules_of(item, matrix)
-        return rules, pictures
+        return rules, dots, pictures
 
     def _count_form(self) -> None:
         self._forms += 1
@@ -419,7 +434,8 @@ def _words(text: Any, seen: _Box) -> tuple[dict[int, list[Word]], int, bool]:
             )
             and by_angle.get(style.angle, [None])[-1] is word
         ):
-            word.text += letter
+            is_backward = _is_rightmost(word, letter, x0)
+            word.text = letter + word.text if is_backward else word.text + letter
             word.x0, word.x1 = min(word.x0, x0), max(word.x1, x1)
             word.bold, word.fixed = word.bold and style.bold, word.fixed and style.fixed
             continue
@@ -430,9 +446,38 @@ def _words(text: Any, seen: _Box) -> tuple[dict[int, list[Word]], int, bool]:
     return by_angle, unknown, n_glyphs > MAX_PDF_GLYPHS
 
 
+def _bullets(words: list[Word], dots: list[_Box]) -> list[Word]:
+    """Signs of lists that are drawn: what stands alone before a line, at the height of its small letters."""
+    bands: dict[int, list[Word]] = {}
+    for word in sorted(words, key=lambda word: word.x0):
+        bands.setdefault(int(word.base // _BAND), []).append(word)
+    level = Counter(round(y1) for *_, y1 in dots)
+    found = []
+    for x0, y0, x1, y1 in dots:
+        beside: list[Word] = []
+        for k in range(3):
+            band = bands.get(int(y1 // _BAND) + k, [])
+            at = bisect_left(band, x1, key=lambda word: word.x0)
+            beside += band[max(at - 1, 0) : at + 1]
+        beside = [w for w in beside if 0.1 <= (w.base - (y0 + y1) / 2) / w.size <= 0.6]
+        after = min((word for word in beside if word.x0 >= x1), key=lambda word: word.x0, default=None)
+        if after is None or not 0.3 <= (after.x0 - x1) / after.size <= 2 or level[round(y1)] > _MOST_LEVEL:
+            continue
+        if all(word is after or word.x1 < x0 - 2 * word.size for word in beside):
+            found.append(Word("•", x0, x1, after.base, after.size, after.bold, after.fixed))
+    return found
+
+
 def _is_leftward(word: str, letter: str) -> bool:
     """Whether a letter is written to the left of the word that it belongs to."""
     return any(unicodedata.bidirectional(one) in ("R", "AL") for one in word[-1:] + letter)
+
+
+def _is_rightmost(word: Word, letter: str, x0: float) -> bool:
+    """Whether a letter stands to the right of a word that is read leftwards, and so before it."""
+    return x0 >= word.x1 - _SAME_LINE * word.size and all(
+        unicodedata.bidirectional(one) in ("R", "AL") for one in letter + word.text[-1:]
+    )
 
 
 def _letter(text: Any, i: int, code: int) -> str:

@@ -209,7 +209,7 @@ def unruled(stacks: list[list[Piece]]) -> tuple[list[Region], list[list[Piece]]]
     short = [piece for stack in stacks if not prose[id(stack)] for piece in stack]
     long_stacks = [stack for stack in stacks if prose[id(stack)]]
     values, long_stacks = _long_cells(short, long_stacks)
-    lines = _rows_of(short + values)
+    lines = _with_middles(_rows_of(short + values))
     tables, used = [], set()
     for run in _runs(lines, long_stacks):
         table = _table(run)
@@ -275,6 +275,27 @@ def _rows_of(pieces: list[Piece]) -> list[list[Piece]]:
     for line in lines:
         line.sort(key=lambda p: p.x0)
     return lines
+
+
+def _with_middles(lines: list[list[Piece]]) -> list[list[Piece]]:
+    """Names of columns that stand midway between two lines of other names as the last of the upper line."""
+    done = lines[:1]
+    for line, below in zip(lines[1:], [*lines[2:], []], strict=False):
+        if below and _are_midway(line, done[-1], below):
+            done[-1] += line
+        else:
+            done.append(line)
+    return done
+
+
+def _are_midway(names: list[Piece], above: list[Piece], below: list[Piece]) -> bool:
+    size, top, bottom = names[0].size, above[0].base, below[0].base
+    return (
+        all(piece.bold for line in (names, above, below) for piece in line)
+        and bottom - top <= _ROW_GAP * size
+        and abs(2 * names[0].base - top - bottom) <= 0.3 * size
+        and not any(overlap(p.x0, p.x1, q.x0, q.x1) > 0 for p in names for q in (*above, *below))
+    )
 
 
 def _runs(lines: list[list[Piece]], prose: list[list[Piece]]) -> list[list[list[Piece]]]:

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from html import unescape
+from html.entities import html5
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -71,6 +72,8 @@ _TAGS = {
     "named": "span",
     "deleted": "del",
 }
+_WRITTEN_OUT = frozenset(["comment", "gap", "entity", "raised"])
+"""Marks of HTML: in the text of a page they are words that it shows."""
 _VERBATIM = {"code", "math"}
 _LABEL = {"address": "label", "target": "picture", "name": "named"}
 """By the last group of a link's pattern, the one that holds its words."""
@@ -146,7 +149,7 @@ class Prose:
         if kind in ("markdown", "html"):
             self._read_lines(start, end)
             kept = self._read_tables(start, end) | self._read_underlined(start, end)
-            self._read_marks(start, end)
+            self._read_marks(start, end, kind)
         else:
             self._read_leaning(start, end)
         if kind in ("markdown", "text"):
@@ -202,7 +205,7 @@ class Prose:
         self._instead[last] = (match.end(), "")
         self._styled += [(first, last, element) for element in elements]
 
-    def _read_marks(self, start: int, end: int) -> None:
+    def _read_marks(self, start: int, end: int, kind: DocumentKind) -> None:
         text, at = self._text, start
         opened: list[tuple[int, int]] = []
         address = (start, start)
@@ -212,6 +215,8 @@ class Prose:
                 at = self._instead[at][0]
             elif address[0] <= at < address[1]:
                 at = address[1]
+            elif kind == "html" and name in _WRITTEN_OUT:
+                at += 1
             elif name == "escape":
                 self._instead[at] = (match.end(), "")
                 at = match.end() + 1
@@ -238,7 +243,10 @@ class Prose:
 
     def _instead_of(self, name: str, match: re.Match[str]) -> str:
         if name == "entity":
-            return unescape(match.group()).replace("\xa0", " ")
+            entity = match.group()
+            return (
+                unescape(entity).replace("\xa0", " ") if entity[1] == "#" or entity[1:] in html5 else entity
+            )
         return " " if name == "gap" and self._text[match.end() : match.end() + 1] != "\n" else ""
 
     def _is_defined(self, name: str, start: int, end: int) -> bool:

@@ -106,6 +106,12 @@ class _ClosingSoup(BeautifulSoup):
             super().handle_starttag(name, None, None, {})
         super().handle_endtag(name, nsprefix)
 
+    def pushTag(self, tag: Tag) -> None:
+        """Blanks at the beginning of a line of code in a table are its indentation."""
+        super().pushTag(tag)
+        if tag.name == "td" and "blob-code" in str(tag.get("class", "")):
+            self.preserve_whitespace_tag_stack.append(tag)
+
     def endData(self, containerClass: type[NavigableString] | None = None) -> None:
         if containerClass is not None and issubclass(containerClass, PreformattedString):
             # a comment or declaration: taking it out of the tree later would cost a search

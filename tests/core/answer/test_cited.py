@@ -119,6 +119,9 @@ def test_no_answer_is_a_state_of_its_own() -> None:
         ("He lay, while [1] and [2] tell more.", [("He lay, while [1] and [2] tell more.", (1, 2))]),
         ("Anna (see [1]) lay ([2], [3]).", [("Anna lay.", (1, 2, 3))]),
         ("a[0] is first, `b[1]` next `[2]`.", [("a[0] is first, `b[1]` next.", (2,))]),
+        ("x[3] holds max_len[1][2] [2].", [("x[3] holds max_len[1][2].", (2,))]),
+        ("The U.S.[1] Army came.", [("The U.S. Army came.", (1,))]),
+        ("Lay in the U.S.[1] The army came.", [("Lay in the U.S.", (1,)), ("The army came.", ())]),
         (
             "Lay [Passage 1]. Sat [passages 2, 3 and 4]. Went 【5†L6】 and 【7】.",
             [("Lay.", (1,)), ("Sat.", (2, 3, 4)), ("Went.", (5, 7))],

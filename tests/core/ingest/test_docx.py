@@ -6,7 +6,7 @@ from defusedxml import ElementTree
 from core.ingest.docx import read_docx
 from core.ingest.equations import M, equation_line
 from core.ingest.numbering import W, written
-from tests.core.ingest.made import docx_parts, make_zip, paragraph
+from tests.core.ingest.made import docx_parts, make_zip, paragraph, table
 
 R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 MATH = f'xmlns:m="{M[1:-1]}"'
@@ -71,7 +71,17 @@ def test_what_a_field_waits_for_is_no_text() -> None:
         return f"<w:sdt><w:sdtPr>{properties}</w:sdtPr><w:sdtContent>{paragraph(text)}</w:sdtContent></w:sdt>"
 
     body = control("<w:showingPlcHdr/>", "Click here to enter text.") + control("", "Ann Berg")
-    assert text_of(body + paragraph("End.")) == "Ann Berg\n\nEnd."
+    body += control('<w:showingPlcHdr w:val="0"/>', "Lund")
+    assert text_of(body + paragraph("End.")) == "Ann Berg\n\nLund\n\nEnd."
+
+
+def test_a_cell_that_waits_for_text_keeps_its_place() -> None:
+    waiting = (
+        "<w:sdt><w:sdtPr><w:showingPlcHdr/></w:sdtPr><w:sdtContent><w:tc>{}</w:tc></w:sdtContent></w:sdt>"
+    )
+    body = table([["Who", "Port", "Day"], ["Ann", "?", "Monday"]])
+    body = body.replace(f"<w:tc>{paragraph('?')}</w:tc>", waiting.format(paragraph("Choose a port")))
+    assert text_of(body).splitlines()[-1] == "| Ann |  | Monday |"
 
 
 def test_a_page_that_breaks_breaks_a_line() -> None:

@@ -85,3 +85,29 @@ def test_chapters_without_a_heading_get_their_name_of_the_contents(kind):
     text = read_epub(book(chapters, contents=CONTENTS[kind]), "a.epub").markdown.partition("\n\n")[2]
     named = "# One\n\nFirst.\n\n# The second\n\nSecond.\n\n## Own\n\nThird."
     assert text == (named if kind != "damaged" else "**ONE**\n\nFirst.\n\nSecond.\n\n## Own\n\nThird.")
+
+
+@pytest.mark.parametrize(
+    ("nav", "body", "text"),
+    [
+        ("<nav><a href='a#s2'>Section Two</a></nav>", "<p>On.</p><p id=s2>Two.</p>", "On.\n\nTwo."),
+        (
+            "<nav><a href='a#s2'>Section Two</a></nav>",
+            "<div id=s2><p>Two.</p></div>",
+            "# Section Two\n\nTwo.",
+        ),
+        ("<nav><a href='a#x'>X</a><a href='a'>A</a></nav>", "<p>On.</p><p id=x>Y.</p>", "# A\n\nOn.\n\nY."),
+        ("<nav epub:type='page-list'><a href='a'>7</a></nav>", "<p>On.</p>", "On."),
+        ("<nav epub:type='landmarks'><a href='a'>Cover Page</a></nav>", "<p>On.</p>", "On."),
+        ("<nav epub:type='toc'><a href='a'>One</a></nav>", "<p>On.</p>", "# One\n\nOn."),
+        (
+            "<nav><a href='a'>Chapter I: The Storm</a></nav>",
+            "<p>CHAPTER I</p><p><i>The Storm</i></p><p>On.</p>",
+            "# Chapter I: The Storm\n\nOn.",
+        ),
+    ],
+)
+def test_a_name_of_the_contents_is_that_of_a_chapter_where_it_begins(nav, body, text):
+    contents = (*CONTENTS["nav"][:2], f"<html><body>{nav}</body></html>")
+    read = read_epub(book([("a", "a", body)], contents=contents), "a.epub")
+    assert read.markdown.partition("\n\n")[2] == text

@@ -11,8 +11,11 @@ OPENED = {
     "controlled": "<h3><button aria-controls=a1>Price?</button></h3><div id=a1 hidden><p>30 KEPT.</p></div>",
     "behind a button that names it": "<button aria-controls=b1>Fee</button><div id=b1 hidden>30 KEPT.</div>",
     "tab panel": "<div role=tabpanel>npm</div><div role=tabpanel hidden><pre>yarn KEPT</pre></div>",
-    "linked": "<a href='#w'>Winter</a><div id=w style='display:none'>KEPT.</div>",
+    "linked sentence": "<a href='#w'>Winter</a><div id=w style='display:none'>KEPT.</div>",
     "so named": "<div class=faq-question>Price?</div><div class=faq-answer style='display:none'>KEPT.</div>",
+    "named and linked": "<a href='#x'>May</a><p>Or:</p><div id=x class=tab-pane hidden>KEPT</div>",
+    "behind a question": "<h3>Price?</h3><div class=answer hidden>30 KEPT</div>",
+    "behind its control": "<button aria-expanded=false>Pets</button><div hidden><p>KEPT</p></div>",
     "within a line": "<p>Depth: <a class=toggle href='#'>show</a><span class=more style='display:none'>KEPT</span>",
 }
 
@@ -28,6 +31,12 @@ HIDDEN = {
     "within a control": "<p>Depth <a href=x>more <span class='toggle less' hidden>SECRET</span></a>",
     "small dialog": "<a href='#d1'>Log in</a><div id=d1 role=dialog hidden>SECRET.</div>",
     "menu": "<button aria-controls=m1>Menu</button><ul id=m1 hidden><li><a href=x>SECRET</a></ul>",
+    "form for small screens": "<div class=tablet-only style='display:none'><p>SECRET by telephone: 123.</p></div>",
+    "other form of a value": "<b><span class='toggle a'>$9</span><span class='toggle b' hidden>SECRET</span></b>",
+    "message of a table": "<table><tr><td>1<td>2</table><div class=table-empty hidden>SECRET: nothing found.</div>",
+    "hint": "<div class=toggle-hint hidden>SECRET: press to see all of it.</div>",
+    "target of a skip link": "<a href='#m'>Skip</a><div id=m hidden>SECRET</div>",
+    "what a label is for": "<label for=q>Number</label><div id=q hidden>SECRET</div>",
     "words for screen readers that nothing repeats": "<p>Docs <span class=sr-only>SECRET</span>",
 }
 
@@ -45,6 +54,13 @@ def test_the_rest_of_a_sentence_stands_in_place_of_its_dots() -> None:
 SAID_TWICE = {
     "10<span class=sr-only> minutes</span> <span aria-hidden=true>mins</span>": "10 minutes",
     "<span><b>10</b><span class=sr-only> minutes</span></span> <span aria-hidden=true>mins</span>": "**10** minutes",
+    "<span aria-hidden=true>Mon</span><span class=sr-only>Monday</span>": "Monday",
+    "<span class=sr-only>4.5 of 5</span><span aria-hidden=true>★★★★☆</span>": "4.5 of 5",
+    "<span aria-label='4.5 of 5'><span aria-hidden=true>★★★★☆</span></span>": "4.5 of 5",
+    "<span aria-label=Price><span aria-hidden=true>$49</span></span>": "$49",
+    "<span class=sr-only>Now:</span><span aria-hidden=true>$49.99</span>": "$49.99",
+    "<div class=sr-only>Now</div><div aria-hidden=true>$49</div>": "$49",
+    "rules<span class=sr-only> (in a new window)</span><i class=icon aria-hidden=true>open_in_new</i>": "rules",
     "<span aria-hidden=true>4.5 / 5</span><span class=visually-hidden>4.5 out of 5 stars</span>": "4.5 out of 5 stars",
 }
 
@@ -84,5 +100,23 @@ def test_a_heading_keeps_what_alone_says_it(heading: str) -> None:
     assert text_of(heading + PROSE).startswith("# The Ferry\n")
 
 
-def test_a_picture_that_links_home_is_no_heading() -> None:
-    assert "SECRET" not in text_of(f"<h1><a href='/'><img alt=SECRET></a></h1>{PROSE}")
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "<h1><a href='/'><img alt=SECRET></a></h1>",
+        "<h2 aria-label='SECRET: copy link'><a href='#x' aria-hidden=true></a></h2>",
+        "<h3><img alt='SECRET icon'></h3>",
+        "<h3><i class=material-icons aria-hidden=true>secret_link</i></h3>",
+    ],
+)
+def test_a_picture_that_links_or_adorns_is_no_heading(heading: str) -> None:
+    assert text_of(heading + PROSE) == text_of(PROSE)
+
+
+@pytest.mark.parametrize(
+    "name", ["<h2 class=sr-only>SECRET</h2>", "<h2><span class=sr-only>SECRET</span></h2>"]
+)
+@pytest.mark.parametrize("menu", ["<nav>Home</nav>", "<ul><li><a href=x>Home</a></ul>"])
+def test_a_heading_for_screen_readers_goes_with_its_menu(name: str, menu: str) -> None:
+    assert "SECRET" not in text_of(name + menu + PROSE)
+    assert text_of(name + PROSE).startswith("## SECRET")

@@ -65,6 +65,18 @@ def test_a_box_named_and_worded_as_a_banner_is_dropped(name):
     assert "SECRET" not in text_of(BANNERS[name] + PROSE)
 
 
+CHAPTERS = {
+    "no button agrees": "<div id=cookies><p>The privacy of cookies: this site sells them. KEPT</p><button>Copy</button></div>",
+    "heading and paragraph": "<section class=consent><h2>We use cookies</h2><p>You agree. KEPT</p><button>OK</button></section>",
+    "table": "<div class=gdpr>We use cookies for the basket alone.<table><tr><td>KEPT<td>1</table><button>Accept</button></div>",
+}
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_on_consent_is_no_banner(name):
+    assert "KEPT" in text_of(f"<main>{PROSE}{CHAPTERS[name]}</main>")
+
+
 @pytest.mark.parametrize("closed", ["", "</head>"])
 @pytest.mark.parametrize("body", ["<body>", "", "<body><div>"])
 def test_a_head_ends_where_the_body_begins(closed, body):
@@ -85,6 +97,9 @@ NOTES = {
     "class": "<footer class=footnotes><p>KEPT</p></footer>",
     "reference": "<footer><ul><li id=n1>KEPT <a href=x>up and back again</a></ul></footer>",
     "numbers": "<footer><h2>Notes</h2><ol><li>KEPT in 1902. <a href=x>up</a></ol></footer>",
+    "list of such a class": "<footer><ol class=references><li>KEPT</ol></footer>",
+    "aside behind a heading": "<h2>Quay</h2><aside>KEPT</aside>",
+    "aside alone in its box": "<div><aside>KEPT</aside></div>",
     "aside behind a paragraph": "<aside class='admonition note'>KEPT</aside><p>Then on.",
     "second aside there": "<aside>One.</aside><aside>KEPT</aside>",
 }
@@ -101,6 +116,7 @@ SIDES = {
     "aside of such a name": "<p>Words.</p><aside class=newsletter>SECRET</aside>",
     "sidebar": "<p>Words.</p><aside id=secondary-sidebar>SECRET</aside>",
     "aside behind a menu": "<ul><li><a href=x>Home</a></ul><aside>SECRET</aside>",
+    "numbered menu": "<footer><ol><li>SECRET<li>Jobs at the firm</ol><p>© 2024 Firm</footer>",
     "advertisement": "<footer class=ads><ol><li><a href=x>SECRET</a></ol></footer>",
     "header with a menu": "<header><h2>SECRET</h2><nav>Home</nav></header>",
     "header that leads home": "<header><h2><a href=/>SECRET</a></h2><p>Boats and more for all of you.</p></header>",
@@ -141,6 +157,29 @@ def test_blocks_in_code_are_its_lines(name):
     assert text_of(f"<div><pre>{LINES[name]}</pre></div>") == "```\ndef f():\n    return 1\n```"
 
 
+_GUTTER, _CODE = "<pre class=lineno>1\n2\n</pre>", "<pre>def f():\n    return 1\n</pre>"
+NUMBERED = {
+    "table in code": f"<pre><code><table><tr><td class=gutter>{_GUTTER}<td class=code>{_CODE}</table></code></pre>",
+    "table": f"<table class=highlighttable><tr><td class=linenos>{_GUTTER}<td class=code>{_CODE}</table>",
+    "beside": f"<div>{_GUTTER}{_CODE}</div>",
+    "within": "<pre><span class=linenos>1</span>def f():\n<i data-line-number=2>2</i>    return 1</pre>",
+    "a row a line": "<table class=highlight>\n<tr><td class=blob-num data-line-number=1></td>\n"
+    "<td class=blob-code>def f():</td></tr><tr><td class=blob-num data-line-number=2></td>"
+    "<td class=blob-code data-line-number=2>    <b>return</b> 1</td></tr></table>",
+}
+
+
+@pytest.mark.parametrize("name", NUMBERED)
+def test_numbers_of_lines_are_no_code(name):
+    assert text_of(NUMBERED[name]) == "```\ndef f():\n    return 1\n```"
+
+
+def test_numbers_that_count_no_lines_of_code_stay():
+    order = "<tr><td class=line-number>10<td>Bolt<tr><td class=line-number>20<td>Nut"
+    assert text_of(f"<table>{order}</table>") == "| 10 | Bolt |\n| --- | --- |\n| 20 | Nut |"
+    assert text_of("<pre class=line-numbers>1\n2</pre>") == "```\n1\n2\n```"
+
+
 def test_the_sources_at_the_foot_of_an_article_stay():
     links = "<a href='/'>SECRET</a> " * 5
     page = (
@@ -168,11 +207,18 @@ KEPT = {
     "row of such a name": "<table><tr><th>a<th>b<tr class=sponsored><td>KEPT<td>2</table>",
     "header of a section": "<section><header><h2>Depths</h2><p>KEPT is the outer basin.</p></header></section>",
     "button of an accordion": "<h3><button aria-expanded=false>KEPT</button></h3><div>Fourteen nights.</div>",
+    "button before a short panel": "<button class=accordion>KEPT</button><div class=panel>One.</div>",
+    "question before its hidden answer": "<button>KEPT?</button><div style='display:none'>9 kr.</div>",
+    "button before a panel that a style sheet hides": (
+        "<style>.panel{display:none}</style><button>KEPT</button><div class=panel>9 kr.</div>"
+    ),
+    "button with a target": "<button data-bs-target='#c'>KEPT</button><p>Or.</p><div id=c class=collapse>No.</div>",
     "button before its panel": "<button class=accordion>KEPT</button><div class=panel>Fourteen nights in a row.</div>",
     "label before its answer": "<label>KEPT</label><p>Thirty crowns, water included.</p>",
     "item to tick": "<ul><li><label><input type=checkbox> KEPT</label></ul>",
     "label that is a row's name": "<table><tr><td><label>KEPT</label><td>1.4 m<tr><td>a<td>b</table>",
     "label of a value": "<div><label>KEPT</label><span>1.4 m</span></div>",
+    "label with a box to itself": "<div><div><label>KEPT</label></div><div>1.4 m</div></div>",
     "button that is a row's name": (
         "<table><tr><td><button aria-expanded=false>KEPT</button><td>9<tr><td>a<td>b</table>"
     ),
@@ -196,6 +242,21 @@ KEPT = {
 @pytest.mark.parametrize("name", KEPT)
 def test_content_is_kept(name):
     assert "KEPT" in text_of(KEPT[name])
+
+
+AFTER_LABELS = {
+    "<details><summary>Open?</summary>In May.</details>": "Open?\n\nIn May.",
+    "<details><summary>Fees</summary><span>9 kr</span></details>": "Fees\n\n9 kr",
+    "<div><label>Length</label>12 m</div>": "Length 12 m",
+    "<div><label>Fee</label>€9</div>": "Fee €9",
+    "<p>Press <button>OK</button>or wait.": "Press OK or wait.",
+    "<p>点击<button>确定</button>按钮": "点击确定按钮",
+}
+
+
+@pytest.mark.parametrize("html", AFTER_LABELS)
+def test_a_label_runs_into_nothing(html):
+    assert text_of(html) == AFTER_LABELS[html]
 
 
 def test_what_is_left_out_as_side_matter_is_counted():
@@ -223,6 +284,22 @@ def test_the_name_of_a_tab_stands_before_what_it_opens():
     assert text_of(tabs + "".join(panels)).split("\n\n")[-4:] == [
         *("Winter", "The inner basin is closed then.", "Summer", "The inner basin is open then.")
     ]
+
+
+TAB = "<a role=tab href='#w'>Winter</a>"
+PANEL = "<div id=w role=tabpanel>Closed.</div>"
+TABS = {
+    "named twice": (f"{TAB}{TAB}{PANEL}", "Winter\n\nClosed."),
+    "heading": (f"<h3>{TAB}</h3>{PANEL}", "### Winter\n\nClosed."),
+    "named already": (f"{TAB}<div id=w><h3>Winter</h3>Closed.</div>", "### Winter\n\nClosed."),
+    "within words": (f"<p>See {TAB} for more.</p>{PANEL}", "See Winter for more.\n\nClosed."),
+}
+
+
+@pytest.mark.parametrize("name", TABS)
+def test_a_panel_is_named_once_and_as_a_page_does(name):
+    html, text = TABS[name]
+    assert text_of(html) == text
 
 
 STRUCK = {
@@ -356,6 +433,47 @@ def test_cells_with_parts_of_a_page_are_layout(name):
 def test_a_list_or_a_command_in_a_cell_is_data():
     rows = "<tr><td>Mon<td><ul><li>oil</ul><tr><td>Tue<td><pre>ls</pre>"
     assert text_of(f"<table>{rows}</table>").startswith("| Mon |")
+
+
+LABELLED = {
+    "rule": ("<td>Mon<td>9-17<hr>19-21", "| Mon | 9-17"),
+    "title alone": ("<td><h2>Lund</h2><td>5 kr", "| Lund | 5 kr |"),
+    "paragraph and list": (
+        "<td><p>Ann<td><p>Keeper of the light.<ul><li>born 1870</ul>",
+        "| Ann | Keeper of the",
+    ),
+    "code": ("<td>E1<td><pre>a = 1\nb = 2</pre><td>Restart", "| E1 | ``` a = 1 b = 2 ``` | Restart |"),
+}
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_rows_with_a_name_are_data_whatever_their_cells_hold(name):
+    row, line = LABELLED[name]
+    assert text_of(f"<table><tr>{row}<tr><td>Bo<td>x</table>").startswith(line)
+
+
+def test_a_menu_names_no_row():
+    menu = "<a href=/>Home</a><br><a href=/>News</a>"
+    page = f"<tr><td>Ferry<td>Hello<tr><td>{menu}<td>At six, in all weathers.<p>KEPT<ul><li>Adult 14</ul>"
+    assert "KEPT" in text_of(f"<table>{page}</table>").splitlines()
+
+
+SIGNS = {
+    "<span aria-label=Yes class=icon></span>": "Yes",
+    "<i class=icon aria-hidden=true title=No></i>": "No",
+    "<x-icon title=Yes><i title=Yes></i></x-icon> <b title=Paid></b>": "Yes Paid",
+    "<i title=No></i>maybe": "maybe",
+    "<a title=Zoom><img alt=Chart></a>": "Chart",
+    "<label><input type=checkbox class=sr-only checked></label>": "✓",
+    "<input type=checkbox disabled>": "✗",
+    "<input type=checkbox title=Select>": "",
+}
+
+
+@pytest.mark.parametrize("cell", SIGNS)
+def test_signs_in_cells_are_words(cell):
+    table = f"<table><tr><th>Plan<th>Pets<tr><td>Free<td>{cell}</table>"
+    assert text_of(table).splitlines()[-1] == f"| Free | {SIGNS[cell]} |"
 
 
 def test_captions_stand_before_their_table():

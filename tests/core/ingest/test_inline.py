@@ -26,6 +26,9 @@ READ_AS = {
     "10<sup> 6</sup> is a number<sup> (see below)</sup>": "10^6 is a number (see below)",
     "<p><sup>16&nbsp;</sup>For God <sup>17</sup>Indeed": "^16 For God ^17 Indeed",
     "<p><sup>3</sup>I saw <b>it</b> <sup>14</sup>C<p><sup><a href='#r'>1</a></sup>In coin": "^3 I saw **it** ^14C\n\n[1] In coin",
+    "<p>It was. <sup>2</sup>He said so! <sup>3</sup>I went by <sup>3</sup>He. <sup>238</sup>U is": (
+        "It was. ^2 He said so! ^3 I went by ^3He. ^238U is"
+    ),
     # notes
     "In 2019<sup>3,4</sup> and Smith<sup>12–15</sup>": "In 2019[3,4] and Smith[12–15]",
     "10<sup>3–5</sup>": "10^(3–5)",
@@ -55,6 +58,10 @@ READ_AS = {
     "<b>Tel.</b><span>55</span> <span>(1)</span><a>The</a> <span>[2]</span><span>Berg</span> <b>1.</b><span>the</span>": (
         "**Tel.** 55 (1) The [2] Berg **1.** the"
     ),
+    '<span>(a)</span><span>"boat" means</span> <span>1.</span><span>(new) boats</span>': (
+        '(a) "boat" means 1. (new) boats'
+    ),
+    "<span>3</span><span>(a)</span><span>(i)</span> of f<span>(x)</span><span>(y)</span>": "3(a)(i) of f(x)(y)",
     "<b>P</b>arts <b>P</b><span>arts</span> <b>inter</b><em>net</em> <span>(un)</span><span>happy</span>": (
         "**P**arts **P**arts **inter***net* (un)happy"
     ),

@@ -194,6 +194,16 @@ PAGES = {
         "|  | In the summer | In the summer | In winter |\n|---|---|---|---|\n"
         "| Port | Adult | Child | Adult |\n| Lund | 14 | 7 | 4 |",
     ),
+    "a name midway between two lines of names": (
+        Sheet()
+        .row(760, {150: "Men", 250: "Women"}, font="bold")
+        .text(60, 754, "Year", font="bold")
+        .row(748, {150: "(N, %)", 250: "(N, %)"}, font="bold")
+        .row(730, {60: "2001", 150: "101 (21%)", 250: "51 (1%)"})
+        .row(714, {60: "2002", 150: "102 (22%)", 250: "52 (2%)"}),
+        "| Year | Men (N, %) | Women (N, %) |\n|---|---|---|\n| 2001 | 101 (21%) | 51 (1%) |\n"
+        "| 2002 | 102 (22%) | 52 (2%) |",
+    ),
     "code": (
         column(
             column(Sheet(), 60, 760, PEARS, 80)
@@ -207,6 +217,33 @@ PAGES = {
             80,
         ),
         f"{PEARS}\n\n```\ndef pick(row):\n    if row:  # not yet\n        return 'pears'\n\n# done\n```\n\n{CIDER}",
+    ),
+    "more code than sentences": (
+        Sheet()
+        .text(60, 760, PEARS[:86], 12, "times")
+        .lines(
+            60,
+            730,
+            ["def pick(row: Row) -> Pear:", "    return max(row.pears, key=ripeness)"],
+            10,
+            12,
+            "courier",
+        )
+        .text(60, 690, CIDER[:86], 12, "times")
+        .lines(
+            60, 660, ["class Mill(Machine):", "    handles = (left_handle, right_handle)"], 10, 12, "courier"
+        )
+        .lines(
+            60,
+            636,
+            ["    def press(self, pear: Pear):", "        self.turn(speed=2, by=pear)"],
+            10,
+            12,
+            "courier",
+        ),
+        f"{PEARS[:86].strip()}\n\n```\ndef pick(row: Row) -> Pear:\n    return max(row.pears, key=ripeness)\n```\n\n"
+        f"{CIDER[:86].strip()}\n\n```\nclass Mill(Machine):\n    handles = (left_handle, right_handle)\n"
+        "    def press(self, pear: Pear):\n        self.turn(speed=2, by=pear)\n```",
     ),
     "code in one of two columns": (
         column(
@@ -360,6 +397,14 @@ PAGES = {
         .row(712, {60: "\x95", 75: "a sack"}),
         "- a knife with a handle as long as your hand is wide\n- a sack",
     ),
+    "lists whose signs are drawn": (
+        Sheet()
+        .box(60, 742, 4, 4)
+        .lines(75, 740, ["a knife with a handle as long as", "your hand is wide"])
+        .box(60, 714, 4, 4)
+        .text(75, 712, "a sack"),
+        "- a knife with a handle as long as your hand is wide\n- a sack",
+    ),
     "contents": (
         Sheet().lines(60, 730, ["1 Pears . . . . . . . . . . . . 3", "2 Cider ................ 14"]),
         "1 Pears ... 3\n\n2 Cider ... 14",
@@ -388,6 +433,15 @@ def test_a_name_of_the_code_with_a_sign_of_the_sentence_is_no_line_of_code() -> 
             f"BT /courier 10 Tf 60 {y} Td ({name}) Tj /times 10 Tf ({sign}) Tj ET".encode()
         )
     assert text_of(sheet) == f"{PEARS}\n\nINTEGER;\nBOOLEAN."
+
+
+@pytest.mark.parametrize("word", ["السفينة", "הספינה"])
+def test_letters_of_words_that_run_leftwards_stand_in_the_order_of_reading(word: str) -> None:
+    sheet = Sheet()
+    for i, letter in enumerate(reversed(word)):
+        said = f"/Span <</ActualText <FEFF{ord(letter):04X}>>> BDC".encode()
+        sheet.operators.append(said + f" BT /helvetica 10 Tf {60 + 6 * i} 760 Td (a) Tj ET EMC".encode())
+    assert text_of(sheet) == word
 
 
 def test_fields_and_comments_are_text() -> None:

@@ -43,7 +43,10 @@ def read(text: str, kind: DocumentKind = "markdown") -> str:
         ("One\n\n---\n\n- two\n---\nx", "One\n\n---\n\n• two\n--- x"),
         ("[Mercury](https://x/Mercury_(planet)) [![Build](a.svg)](b) is", "Mercury Build is"),
         ("**[x](http://a/**b) `&amp;` c**", "x &amp; c"),
-        ("a<br>b<BR/>\nc&nbsp;d &amp; &#8212; &lt;b> &no; \\&amp;", "a b c d & — <b> &no; &amp;"),
+        (
+            "a<br>b<BR/>\nc&nbsp;d &amp; &#8212; &lt;b> &no; &notareal; \\&amp;",
+            "a b c d & — <b> &no; &notareal; &amp;",
+        ),
         ("a<!-- *b*\n- c -->d <!-- e", "ad <!-- e"),
         ("[the log][1] a[i][j] [Log][]\n\n[1]: x\n\n[Log]: y", "the log a[i][j] Log\n\n[1]: x\n\n[Log]: y"),
         ("x[^1]\n\n[^1]: y\n\n- [x] done", "x[1]\n\n[1]: y\n\n• [x] done"),
@@ -51,6 +54,12 @@ def read(text: str, kind: DocumentKind = "markdown") -> str:
 )
 def test_marks_are_drawn_and_not_spelled(text: str, shown: str) -> None:
     assert read(text) == shown
+
+
+def test_marks_of_html_that_a_page_shows_are_words() -> None:
+    assert (
+        read("a<br>b &lt; <!-- c --> x<sup>2</sup> **d**", "html") == "a<br>b &lt; <!-- c --> x<sup>2</sup> d"
+    )
 
 
 def test_elements_lie_within_each_other() -> None:

@@ -133,6 +133,18 @@ def test_other_encodings_are_read_with_a_notice(data, text, notice):
         ("shift_jis", "Release notes for version 2.1 of the package, by 山田太郎 of Tokyo. See the index."),
         ("cp1251", "Release notes for version 2.1 of the package, by Иван Петров. See the index for more."),
         ("iso2022_jp", "塔は防波堤の端に立っています。"),
+        ("cp1252", "Er sagte: „Wir fahren morgen“ – und ging."),
+        ("cp1252", "Er fragte: ‚Wer?‘ und ging."),
+        ("cp1252", "Er las »Die Brücke« und ging."),
+        ("cp1252", "»Die Nacht« ist ein Film."),
+        ("cp1252", "Båten kostar 1\xa0200 kr."),
+        ("cp1252", "1\xa0200 kr"),
+        ("cp1252", "Schiff\xadfahrt und Fluss\xadufer bleiben offen."),
+        ("cp1250", "WIEŻA STOI NA KOŃCU MOLA, A STRAŻNIK ŚPI W CIĄGU DNIA."),
+        ("cp1251", "БАШНЯ СТОИТ В КОНЦЕ МОЛА. СТОРОЖ ДНЁМ СПИТ."),
+        ("koi8-r", "БАШНЯ СТОИТ В КОНЦЕ МОЛА. СТОРОЖ ДНЁМ СПИТ."),
+        ("cp866", "БАШНЯ СТОИТ В КОНЦЕ МОЛА. СТОРОЖ ДНЁМ СПИТ."),
+        ("cp1253", "Ο ΠΥΡΓΟΣ ΣΤΕΚΕΤΑΙ ΣΤΗΝ ΑΚΡΗ ΤΟΥ ΜΟΛΟΥ."),
     ],
 )
 def test_a_short_text_that_says_no_encoding_is_read_by_a_guess_that_is_told(encoding, text):
@@ -301,6 +313,20 @@ def test_rows_of_values_are_items_with_the_names_of_their_columns():
         ),
         ("Name;x, y, z;Ort\nAnn;3;Lund\n", "- Name: Ann; x, y, z: 3; Ort: Lund\n"),
         ('Name,"a;b;c"\nAnn,3\n', "- Name: Ann; a;b;c: 3\n"),
+        ("name\taddress\nAnn\tKajen 1, Lund\n", "- name: Ann; address: Kajen 1, Lund\n"),
+        (
+            "Ort;Einwohner\nLund;1,5\nYstad;2,5\n",
+            "- Ort: Lund; Einwohner: 1,5\n- Ort: Ystad; Einwohner: 2,5\n",
+        ),
+        ("Preis, netto|Ort\n3,50|Lund\n", "- Preis, netto: 3,50; Ort: Lund\n"),
+        (
+            "Was;Preis;Menge\nSeil;12,50;3\nAnker;99,00\n",
+            "- Was: Seil; Preis: 12,50; Menge: 3\n- Was: Anker; Preis: 99,00\n",
+        ),
+        (
+            "Fahrpreise, 2024;;\nRoute;Preis;Kind\nNord;14;7\n",
+            "Fahrpreise, 2024\n\n- Route: Nord; Preis: 14; Kind: 7\n",
+        ),
     ],
 )
 def test_heads_of_columns_are_read_as_programs_write_them(rows, items):

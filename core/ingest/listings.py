@@ -1,0 +1,85 @@
+"""Code of a page without the numbers of its lines.
+
+Highlighters put them into the code, beside it, or into a table with a row a line or all lines in one cell.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bs4 import BeautifulSoup, Tag
+
+from core.ingest.soup import hollow, tags_named
+
+_NUMBERING = re.compile(
+    r"(?<![a-z])(?:linenos?|lnt?|line-?num(?:ber)?s?|gutter|blob-num)(?![a-z])",
+    re.IGNORECASE,
+)
+"""Classes of what holds the numbers of lines."""
+_LISTING = re.compile(
+    r"(?<![a-z])(?:code|blob-code|highlight(?:table)?|hljs|rouge|syntaxhighlighter)(?![a-z])", re.IGNORECASE
+)
+"""Classes of tables of code, and of the cells that hold it."""
+_NUMBERS = re.compile(r"[\d\s.:|]*")
+_CODE = ["pre", "code"]
+_INNER = frozenset(["pre", "code", "table", "tr", "td", "th", "figure"])
+
+
+def read_listings(soup: BeautifulSoup) -> None:
+    """Drops the numbers of lines, and makes one `pre` of each table of code, a row a line."""
+    for table in tags_named(soup, ("table",)):
+        if table.name == "table" and (rows := _lines(table)):
+            _write(soup, table, rows)
+    for code in tags_named(soup, _CODE):
+        if code.find_parent(_CODE) is None:
+            beside = code.find_previous_sibling()
+            for tag in [*([] if beside is None else [beside]), *code.descendants]:
+                if isinstance(tag, Tag) and _is_numbering(tag):
+                    hollow(tag)
+
+
+def _is_numbering(tag: Tag) -> bool:
+    """Whether an element holds nothing but numbers of lines."""
+    if _NUMBERING.search(_classes(tag)) is not None:
+        return _NUMBERS.fullmatch(tag.get_text()) is not None
+    return tag.has_attr("data-line-number") and tag.get_text().strip() == tag["data-line-number"]
+
+
+def _classes(tag: Tag) -> str:
+    return " ".join(map(str, tag.get_attribute_list("class")))
+
+
+def _lines(table: Tag) -> list[Tag]:
+    """The cells of code of a table that has one a row behind numbers; none where it holds something else."""
+    if table.find("table") is not None:
+        return []
+    rows = [tags_named(row, ("td", "th")) for row in tags_named(table, ("tr",))]
+    numbers = [cell for row in rows for cell in row[:-1]]
+    if not numbers or not all(_is_gutter(cell) for cell in numbers):
+        return []
+    lines = [row[-1] for row in rows if row]
+    is_code = (
+        _LISTING.search(" ".join(map(_classes, [table, lines[0]]))) is not None
+        or table.find_parent(_CODE) is not None
+        or all(line.find(_CODE) is not None for line in lines)
+    )
+    return lines if is_code else []
+
+
+def _is_gutter(cell: Tag) -> bool:
+    parts = [cell, *(part for part in cell.descendants if isinstance(part, Tag))]
+    is_named = any(_NUMBERING.search(_classes(part)) or part.has_attr("data-line-number") for part in parts)
+    return is_named and _NUMBERS.fullmatch(cell.get_text()) is not None
+
+
+def _write(soup: BeautifulSoup, table: Tag, lines: list[Tag]) -> None:
+    for line in lines:
+        for part in tags_named(line, _INNER):
+            part.name = "span"
+    table.clear()
+    table.name = "pre" if table.find_parent("pre") is None else "span"
+    for line in lines:
+        line.name, line.attrs = "span", {}
+        row = soup.new_tag("div")
+        row.append(line)
+        table.append(row)
