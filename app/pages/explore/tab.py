@@ -120,14 +120,7 @@ class ExploreTab(ExploreLayout):
             *(self.near, self.figures, self.decision, self.best, self.distribution_title),
             *(self.distribution, self.parts_card, self.parts, self.trail_card, self.trail),
             *(self.answer, self.cite, self.cited, self.to_compare, self.to_sparc, self.to_sets),
-            *(
-                self.answers.ended,
-                self.wanted,
-                self.answers.read,
-                self.answers.said,
-                self.filled,
-                *self.own.shown,
-            ),
+            *(self.answers.ended, self.wanted, self.answers.read, self.filled, *self.own.shown),
             *(self.answers.said, self.files, *self.openers, *self.controls.list()[1:]),
         ]
         quick: dict[str, Any] = {"outputs": self._panels, **QUIET}
