@@ -236,10 +236,10 @@ class Doors:
                 return 503, "other large texts are just arriving; send yours again in a minute"
             if structure.is_foreign:
                 return 400, "the request holds a NUL byte; send JSON in UTF-8"
-            if structure.n > MAX_STRUCTURE:
-                return 413, f"the request has over {MAX_STRUCTURE:,} brackets and commas; send less at once"
             if structure.depth > MAX_NESTING:
                 return 413, f"the request is nested over {MAX_NESTING} levels deep; send it flatter"
+            if structure.n > MAX_STRUCTURE:
+                return 413, f"the request has over {MAX_STRUCTURE:,} brackets and commas; send less at once"
             return 0, ""
 
         async def counted() -> Any:

@@ -28,6 +28,7 @@ BENCHMARKS = {
     "encoding": "tokens a second, against sentence-transformers",
     "first_step": "seconds from opening a 1 MB book to the first step, cold and cached (--n tokens)",
     "intake": "opening a novel, against encoding its chunks with sentence-transformers (--n tokens)",
+    "neighbours": "seconds of a question, alone and while half of the cores have other work",
     "question": "seconds to each choice and to the answer, against a CrossEncoder (--n tokens)",
     "scaling": "what 1M to 1T tokens take, computed from what cluster measured (--rows results/cluster.json)",
     "scoring": "one step over 160,000 and 400,000 chunks: turned query, turned chunks, FAISS",

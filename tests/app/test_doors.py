@@ -332,7 +332,7 @@ def test_a_body_of_many_parts_is_cut_off_and_a_long_text_is_not(
     hidden = '{"data":["\u2200",'.encode("utf-16") + ("[]," * 10).encode("utf-16-le")
     for body, status, words in (
         (nested, 413, "brackets and commas"),
-        (deep, 413, "brackets and commas"),
+        (deep, 413, "levels deep"),
         (hidden, 400, "NUL byte"),
         (b'{"data":["' + b"a" * MAX_DOCUMENT_BYTES, 413, "more than"),
     ):

@@ -62,14 +62,17 @@ os._exit(0)
 def test_pages_are_up_before_torch_is_imported_and_some_libraries_never_are(
     tmp_path: Path, tiny: Path
 ) -> None:
+    environ = os.environ | {"QRAG_HOME": str(tmp_path), "OMP_DISPLAY_ENV": "VERBOSE"}
+    del environ["GOMP_SPINCOUNT"]
     ended = subprocess.run(
         [sys.executable, "-c", ALL_BUT_SERVE, str(tiny)],
         cwd=ROOT,
-        env={**os.environ, "QRAG_HOME": str(tmp_path)},
+        env=environ,
         check=True,
         capture_output=True,
         text=True,
     )
+    assert "GOMP_SPINCOUNT = '1000'" in ended.stderr, "torch's threads sleep soon"
     with_pages, n_parsed, with_an_agent = (set(line.split()) for line in ended.stdout.splitlines())
     assert "gradio" in with_pages
     assert int(*n_parsed) < 40, "no stub was made of the source of a component"
