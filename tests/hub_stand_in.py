@@ -311,6 +311,7 @@ def serve_hub() -> Iterator[HubStandIn]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # an answer in one piece: behind its head, its body would wait for the client's leave
 
         def _serve(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
