@@ -33,7 +33,8 @@ def open(
     """Opens files, or documents that were read, to be asked: `core.open("book.html").ask("...")`.
 
     agent: name or folder of the checkpoint; None: the one that suits the first document. log: file of the
-    log that runs are kept in when asked to; None: the usual one. Raises BadDocument, BadCheckpoint.
+    log that runs are kept in when asked to; None: the usual one. Raises BadDocument, BadCheckpoint,
+    BadRequest.
     """
     from core.book.book import open_book  # with torch, which takes seconds
 

@@ -41,6 +41,7 @@ from core.runs.log.records import Status, moment
 from core.runs.log.transfer import finished_run
 from core.runs.log.wire import run_lines
 from core.runs.whatif.comparison import comparison_json
+from core.views.question import cut_sentence
 
 Chunker = Literal["", "structure", "sentences"]
 Threshold = float | Literal["none"] | None
@@ -136,6 +137,7 @@ class RetrieveReply(TypedDict):
     passages: list[dict[str, Any]]
     completeness: float | None
     note: str
+    notice: str
     timings: Timings
 
 
@@ -294,7 +296,7 @@ class Operations:
         Returns:
             passages (text, title, headings, start, end: characters of the document's text, chunk_id, step, score, which is Q), completeness (how likely
             the passages hold all that the question needs, from 0 to 1, null where nothing is known of it), note (that in a sentence),
-            run_id, and timings in milliseconds.
+            notice (that the question is longer than the agent reads, mostly empty), run_id, and timings in milliseconds.
         """
         session = Session(corpus=document_id, owner=self._owner(visitor, request))
         documents = self.explorer.documents(session)
@@ -313,6 +315,7 @@ class Operations:
             "passages": passages,
             "completeness": run.completeness,
             "note": completeness_note(run.completeness),
+            "notice": cut_sentence(documents.agent.encoder, query),
             "timings": {**documents.milliseconds, "steps": run.trace.milliseconds},
         }
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, count
+from numbers import Integral
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
 from core.answer.metadata import metadata_lines
@@ -27,6 +32,7 @@ from core.ingest import Converter, read_documents
 from core.integrations.adapters.search import Passage, passages_of
 from core.lab.evaluate.completeness import completeness
 from core.methods.choice import Encoders
+from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
 from core.runs.again.records import log_trace
 from core.runs.foreign.files import ForeignRun, file_bytes, files_of, read_foreign
@@ -34,6 +40,7 @@ from core.runs.foreign.traces import Brought, bring, found_sentence, log_brought
 from core.runs.log import default_log_path, open_log
 from core.runs.whatif.comparison import compare, contestant
 from core.views.draw.words import counted, shorten
+from core.views.question import cut_sentence
 from core.views.story import reading_words
 
 _NO_SPARC = (
@@ -55,7 +62,7 @@ class BookRun:
     run_id: str = ""
     """In the log; empty for a run that isn't kept."""
     notice: str = ""
-    """What of an imported run was found again."""
+    """What of an imported run was found again; of another, that its question is longer than what is read."""
 
     @property
     def query(self) -> str:
@@ -125,7 +132,8 @@ class BookComparison:
         traces = {name: run.trace for name, run in self.runs.items()}
         answers = {name: run.said for name, run in self.runs.items()}
         workspace = next(iter(self.runs.values())).workspace if self.runs else None
-        return comparison_html(traces, answers, workspace, self.refused)
+        notices = {name: run.notice for name, run in self.runs.items() if run.notice}
+        return comparison_html(traces, answers, workspace, notices | dict(self.refused))
 
 
 @dataclass(eq=False, repr=False)
@@ -171,12 +179,12 @@ class Book:
     ) -> BookComparison:
         """One question through several methods over the same chunks; a run of these stands for itself."""
         query = check_query(query)
-        if k is not None and (type(k) is not int or k < 1):
+        if k is not None and (isinstance(k, bool) or not isinstance(k, Integral) or k < 1):
             raise BadRequest(f"k={k!r} must be a whole number, 1 or more; leave it out for the agent's own")
-        budget = min(self.agent.spec.step_budget if k is None else k, len(self.workspace))
+        budget = min(self.agent.spec.step_budget if k is None else int(k), len(self.workspace))
         config = self.agent.spec.episode_config(step_budget=budget)
         runs, refused = dict[str, BookRun](), dict[str, str]()
-        for method in [methods] if isinstance(methods, str | BookRun) else methods:
+        for method in _several(methods, (str, BookRun), "compared", "a method's name or a run"):
             if isinstance(method, BookRun):
                 runs[_free(method.method, runs)] = self._own(method, query)
                 continue
@@ -206,9 +214,9 @@ class Book:
         Files: a TREC run with its queries, passages and qrels; lines of JSON; OpenInference spans. Raises
         BadRequest.
         """
-        given = [source] if isinstance(source, str | Path) else list(source)
+        given = _several(source, (str, PathLike, ForeignRun), "brought", "a file's path or a run")
         runs = [one for one in given if isinstance(one, ForeignRun)]
-        if paths := [Path(one) for one in given if not isinstance(one, ForeignRun)]:
+        if paths := [_path(one) for one in given if not isinstance(one, ForeignRun)]:
             runs += read_foreign(files_of(paths), method)
         return [self._brought(one) for one in self.keep(runs)]
 
@@ -235,7 +243,8 @@ class Book:
         if log:
             with closing(open_log(self.log_path)) as opened:
                 run_id = log_trace(opened, trace, workspace, encoder, reading)
-        return BookRun(trace, workspace, reading, completeness(self.agent.spec, trace), run_id)
+        notice = cut_sentence(encoder, query) if facts_of(trace.started.method).has_vectors else ""
+        return BookRun(trace, workspace, reading, completeness(self.agent.spec, trace), run_id, notice)
 
     @cached_property
     def _reader(self) -> Reader:
@@ -258,6 +267,29 @@ def _free(name: str, taken: Mapping[str, object]) -> str:
     return next(one for one in names if one not in taken)
 
 
+def _several(given: Any, kinds: tuple[type, ...], done: str, wanted: str) -> list[Any]:
+    """One of these kinds or several, as a list. Raises BadRequest for anything else."""
+    alone = isinstance(given, (bytes, *kinds)) or not isinstance(given, Iterable)
+    listed = [given] if alone else list(given)
+    for one in listed:
+        if not isinstance(one, kinds):
+            raise BadRequest(f"{type(one).__name__} can't be {done}; give {wanted}, or several")
+    return listed
+
+
+def _path(named: str | PathLike[str]) -> Path:
+    """Of a file. Raises BadRequest for an address, and for a text in place of a path."""
+    words = str(named)
+    if re.match(r"[A-Za-z][\w+.-]+://", words):
+        raise BadRequest(f"{shorten(words, 80)} is an address, and none is fetched; download it first")
+    if "\0" in words or (len(words) > 255 and not os.path.exists(words)):
+        raise BadRequest(
+            f"{shorten(words, 80)!r} has {len(words):,} characters and is no file's path; save a text as a"
+            " file and name that"
+        )
+    return Path(named)
+
+
 def open_book(
     source: str | Path | Document | Sequence[str | Path | Document],
     agent: str | None,
@@ -265,14 +297,14 @@ def open_book(
     log: Path | None,
 ) -> Book:
     """See `core.open`."""
-    given = [source] if isinstance(source, str | Path | Document) else list(source)
+    given = _several(source, (str, PathLike, Document), "opened", "a file's path or a document")
     documents: list[Document] = []
     with Converter() as converter:
         for one in given:
             if isinstance(one, Document):
                 documents.append(one)
             else:
-                path = Path(one)
+                path = _path(one)
                 documents += read_documents(file_bytes(path), path.name, converter).values()
     if not documents:
         raise BadDocument("no documents were given; name at least one file")

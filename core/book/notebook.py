@@ -49,9 +49,11 @@ def comparison_html(
     traces: Mapping[str, Trace],
     answers: Mapping[str, str],
     workspace: Workspace | None,
-    refused: Mapping[str, str],
+    remarks: Mapping[str, str],
 ) -> str:
-    """A column a method, a row a chunk that any of them found, with the step that chose it."""
+    """A column a method, a row a chunk that any of them found, with the step that chose it, and what there is
+    to remark of methods.
+    """
     rows = []
     for chunk_id in found_by({name: trace.picks for name, trace in traces.items()}):
         steps = [
@@ -69,7 +71,7 @@ def comparison_html(
             for label, trace in zip(labels, traces.values(), strict=True)
         ),
         _table(["chunk", *labels], rows),
-        *(h("p", f"{name}: {why}") for name, why in refused.items()),
+        *(h("p", f"{name}: {remark}") for name, remark in remarks.items()),
     )
 
 

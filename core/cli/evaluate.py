@@ -38,7 +38,7 @@ from core.cli.flags import (
     add_episode_flags,
 )
 from core.cli.inputs import say_other_agent
-from core.cli.trec import found_lines, line_file, relevant_lines, run_path
+from core.cli.trec import document_lines, found_lines, line_file, relevant_lines, run_path
 from core.encode.checkpoint import find_checkpoint, read_spec
 from core.encode.encoder import DualEncoder, load_encoder
 from core.integrations.cluster.workers import check_vectors, in_order, joined_cluster, task_results
@@ -55,6 +55,7 @@ from core.lab.evaluate.run import (
 )
 from core.lab.evaluate.summary import summarise
 from core.lab.tasks.babilong import parse_length
+from core.lab.tasks.beir import Passages
 from core.lab.tasks.catalog import PARTS, TASKS, TaskSet, load_task
 from core.lab.tasks.example import Example
 from core.methods.protocol import Retriever
@@ -152,11 +153,13 @@ def run_evaluate(args: argparse.Namespace) -> int:
                 line_file(run_path(args.run, name, args.tasks)) as keep_found,
                 line_file(run_path(args.qrels, name, args.tasks)) as keep_relevant,
             ):
-                for row in evaluated(task.examples, how_of(task, args, config), subject, args, reader):
+                done = evaluated(task.examples, how_of(task, args, config), subject, args, reader)
+                for example, row in zip(task.examples, done, strict=True):
                     rows.append(row)
                     keep(row)
-                    keep_found("".join(found_lines(row.id, row.id, own_evidence(row), row.method)))
-                    keep_relevant("".join(relevant_lines(row.id, row.id, row.support)))
+                    found, relevant = _trec_lines(example, row)
+                    keep_found("".join(found))
+                    keep_relevant("".join(relevant))
             seconds = time.perf_counter() - began
             result = _result(name, task, args, subject, config, rows, seconds)
             print_json(result)
@@ -165,6 +168,16 @@ def run_evaluate(args: argparse.Namespace) -> int:
                 log.keep(evaluation)
                 say(f"logged as {evaluation.evaluation_id}")
     return 0
+
+
+def _trec_lines(example: Example, row: EpisodeRow) -> tuple[Iterator[str], Iterator[str]]:
+    """Of a run and of qrels: chunks by their names in a corpus, else by question and id."""
+    names = example.chunks.names if isinstance(example.chunks, Passages) else ()
+    found = own_evidence(row)
+    if not names:
+        return found_lines(row.id, row.id, found, row.method), relevant_lines(row.id, row.id, row.support)
+    relevant = (f"{row.id} 0 {names[chunk_id]} 1\n" for chunk_id in row.support)
+    return document_lines(row.id, (names[chunk_id] for chunk_id in found), row.method), relevant
 
 
 def _say_other_agent(task: TaskSet, named: str | None, used: str) -> None:

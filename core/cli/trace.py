@@ -14,16 +14,17 @@ from core.answer.reader import load_reader
 from core.base.config import check_query
 from core.base.errors import BadRequest
 from core.base.events import fold
-from core.cli.common import named_log, print_json
+from core.cli.common import named_log, print_json, say
 from core.cli.flags import FILE, JSON_ALONE, JSON_LINES, add_cluster_flag, add_episode_flags, add_inputs
 from core.cli.inputs import Question, agent_of, config_of, episode_seed, keep_run, questions, read_queries
 from core.cli.trec import document_lines, line_file
-from core.encode.encoder import load_encoder
+from core.encode.encoder import DualEncoder, load_encoder
 from core.lab.evaluate.completeness import completeness
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
 from core.methods.qrag.retriever import AgentRetriever
 from core.methods.registry import retrieve_all
+from core.views.question import cut_sentence
 from core.views.report import trace_json
 
 
@@ -82,6 +83,7 @@ def run_trace(args: argparse.Namespace) -> int:
             )
             answering = 1000 * (time.perf_counter() - began) / len(ran)
             for (question, trace), answer in zip(ran, answers, strict=True):
+                _say_cut(encoder, question.query, question.id)
                 timings = {
                     "loading": loading,
                     **question.timings,
@@ -131,6 +133,7 @@ def _trace_corpus(args: argparse.Namespace) -> int:
     with line_file(args.run) as keep_found, opened_index(parts, encoder.spec, args.cluster) as index:
         corpus = EmbeddedCorpus(parts, index)
         for query_id, query in queries:
+            _say_cut(encoder, query, query_id)
             seed = config.seed if query_id is None else episode_seed(config.seed, query_id)
             trace = fold(retriever.retrieve(query, corpus, config.with_(seed=seed)))
             evidence = {chunk_id: corpus.text(chunk_id) for chunk_id in trace.evidence}
@@ -148,6 +151,12 @@ def _trace_corpus(args: argparse.Namespace) -> int:
                 names = (titles[chunk_id] for chunk_id in trace.picks)
                 keep_found("".join(document_lines(query_id, names, encoder.spec.name)))
     return 0
+
+
+def _say_cut(encoder: DualEncoder, query: str, named: str | int | None) -> None:
+    """`named`: among several questions."""
+    if cut := cut_sentence(encoder, query):
+        say(cut if named is None else f"{named}: {cut}")
 
 
 _BATCH = 16

@@ -12,7 +12,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -22,6 +22,7 @@ from core.base.config import check_query
 from core.base.errors import BadRequest
 from core.base.home import home
 from core.runs.foreign.files import MAX_RETURNED, ForeignCall, ForeignPassage, ForeignRun
+from core.runs.log.bounds import MAX_FLOAT
 
 R = TypeVar("R")
 _logger = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ _METHODS = {
 """By the module of a framework's base class, what all calls pass: the second where it is not just the first
 in another thread."""
 _COMPONENT = ("run", "run_async")
+_QUESTIONS = ("query", "query_bundle", "question", "queries")
+"""Arguments that hold one."""
 _INSIDE: ContextVar[frozenset[int]] = ContextVar("inside", default=frozenset())
 """Watched retrievers at work: where one's own two methods call each other, that is one call."""
 
@@ -90,12 +93,13 @@ def _watched(
             return
         try:
             took = 1000 * (time.perf_counter() - began)
-            asked = named.get("query", named.get("query_bundle", arguments[0] if arguments else None))
-            query = getattr(asked, "query_str", asked)
-            if isinstance(query, str) and query.strip():
-                _keep(_run_of(query, returned[0], name, took), book)
+            query, found = _question_of(arguments, named), _documents_of(returned[0])
+            if not query.strip():
+                _tell_once(name, f"have no question in words as {', '.join(_QUESTIONS)} or first argument")
+            elif found is None:
+                _tell_once(name, "return no list of documents")
             else:
-                _tell_of_vectors(name)
+                _keep(_run_of(query, found, name, took), book)
         except Exception:  # whoever asked gets their answer all the same
             _logger.warning("a call of %s was not logged", name, exc_info=True)
 
@@ -119,15 +123,32 @@ def _watched(
 
 
 @functools.cache
-def _tell_of_vectors(name: str) -> None:
-    """Once."""
-    _logger.warning("calls of %s are not logged where they have no question in words, only its vector", name)
+def _tell_once(name: str, why: str) -> None:
+    _logger.warning("calls of %s are not logged where they %s", name, why)
 
 
-def _run_of(query: str, returned: Any, name: str, milliseconds: float) -> ForeignRun:
+def _question_of(arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
+    """In words, several as one; empty where there is none."""
+    given = (*map(named.get, _QUESTIONS), *arguments[:1])
+    asked = next((one for one in given if one is not None), None)
+    parts: list[Any] = asked if isinstance(asked, list) else [getattr(asked, "query_str", asked)]
+    return "; ".join(parts) if all(isinstance(part, str) for part in parts) else ""
+
+
+def _documents_of(returned: Any) -> Collection[Any] | None:
+    """None for what is no list of them: a generator would be used up. A component that calls none of its
+    outputs documents has them in the longest that holds nothing else.
+    """
+    if isinstance(returned, dict):
+        lists = (one for one in returned.values() if isinstance(one, list))
+        others = (one for one in lists if all(hasattr(document, "content") for document in one))
+        returned = returned["documents"] if "documents" in returned else max(others, key=len, default=None)
+    return returned if isinstance(returned, Collection) else None
+
+
+def _run_of(query: str, found: Collection[Any], name: str, milliseconds: float) -> ForeignRun:
     """Raises BadRequest for a question that can't be imported."""
     query = check_query(query)
-    found = returned["documents"] if isinstance(returned, dict) else returned
     passages = tuple(_passage(document) for document in list(found)[:MAX_RETURNED])
     return ForeignRun(query, (ForeignCall(query, passages, milliseconds),), name)
 
@@ -144,10 +165,18 @@ def _passage(document: Any) -> ForeignPassage:
         {
             "text": next((text for text in texts if isinstance(text, str)), ""),
             "id": str(identity),
-            "score": None if score is None else float(score),
+            "score": _number(score),
             "metadata": {key: part for key, part in metadata.items() if isinstance(part, str)},
         }
     )
+
+
+def _number(score: Any) -> float | None:
+    """None for what is no finite number, such as a rating in words: the passages then count by rank."""
+    try:
+        return number if abs(number := float(score)) <= MAX_FLOAT else None
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _keep(run: ForeignRun, book: TakesRuns | None) -> None:

@@ -232,6 +232,8 @@ def test_a_child_of_another_method_s_run_is_scored_anew(operations: Operations, 
 def test_what_a_model_is_given_is_bounded_by_the_document(operations: Operations, document: str) -> None:
     with pytest.raises(BadRequest, match="k=0 must be 1 or more"):
         operations.retrieve(document, QUERY, k=0)
+    told = [operations.retrieve(document, "where " * n, k=1)["notice"] for n in (3, 200)]
+    assert (told[0], "of 200 tokens. Ask in fewer words." in told[1]) == ("", True)
     few = operations.open_document(text="Mary went home .")["document_id"]
     assert [passage["chunk_id"] for passage in operations.retrieve(few, QUERY, k=100)["passages"]] == [0]
 

@@ -67,8 +67,8 @@ class ExploreLayout:
                     self.open_sample = gr.Button("Open sample", variant="primary", elem_id="qx-open-sample")
                 with gr.Tab("Upload"):
                     words = (
-                        "PDF, DOCX, EPUB, HTML, Markdown, CSV, plain text, pictures, or a zip of them, up to"
-                        f" {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this"
+                        "PDF, DOCX, EPUB, HTML, Markdown, CSV, mails, plain text, pictures, or a zip of them,"
+                        f" up to {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this"
                         " order."
                     )
                     tree([h("p.qx-sm.qx-mut", words)])

@@ -30,6 +30,7 @@ from core.views.draw.nodes import Node, act, h, link_to, tip
 from core.views.draw.steps import decision, step_card, stop_card
 from core.views.draw.text import Page, crumb, document_page, page_around, turn_pages
 from core.views.draw.words import counted, percent, step_class, tenths
+from core.views.question import cut_sentence
 from core.views.quotes import CARD, passage_in, quoted
 from core.views.story import missed_support
 
@@ -188,16 +189,8 @@ def demo() -> list[Node]:
 
 def question_cut(documents: OpenDocuments | None, query: str) -> list[Node]:
     """That the agent reads only the beginning of a question."""
-    if documents is None:
-        return []
-    most = documents.agent.spec.max_state_part_tokens - 2
-    if len(query) <= most:  # a token has a character or more
-        return []
-    [tokens] = documents.agent.encoder.tokenizer.ids([query.strip()])
-    if len(tokens) <= most:
-        return []
-    words = f"Too long: the agent reads the first {most} of {len(tokens):,} tokens. Ask in fewer words."
-    return notice(words, "outdated")
+    words = "" if documents is None else cut_sentence(documents.agent.encoder, query)
+    return notice(words, "outdated") if words else []
 
 
 def status(run: RunInView | None, session: Session) -> str:

@@ -6,6 +6,7 @@ columns without a header, in qrels/PART.txt.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,13 @@ MAX_FILE_BYTES, MAX_LINE_BYTES = 1 << 30, 1 << 24
 """A million passages of BEIR have 0.6 GB."""
 MAX_PASSAGES = 1_000_000
 """Ten million tokens have fewer."""
+
+
+class Passages(tuple[str, ...]):
+    """Chunks of a corpus that names them."""
+
+    names: tuple[str, ...] = ()
+    """A chunk each."""
 
 
 class _Passage(BaseModel):
@@ -43,7 +51,8 @@ def read_beir(folder: Path, part: str) -> list[Example]:
                 " missing; fetch the set again"
             )
         judged.setdefault(query, set()).add(rows[passage])
-    chunks = tuple(chunk_text(passage.title, passage.text) for passage in corpus)
+    chunks = Passages(chunk_text(passage.title, passage.text) for passage in corpus)
+    chunks.names = tuple(passage.id for passage in corpus)
     return [
         Example(query, folder.name, check_query(queries[query]), chunks, tuple(sorted(support)))
         for query, support in judged.items()
@@ -74,10 +83,10 @@ def _judgements(folder: Path, part: str) -> Iterator[tuple[str, str, str]]:
             fields = line.split()
             if not fields or fields[-1] == "score":
                 continue
-            if len(fields) not in (3, 4) or not fields[-1].lstrip("-").isdigit():
+            if len(fields) not in (3, 4) or not re.fullmatch(r"[-+]?\d+(\.\d*)?", fields[-1]):
                 raise BadRequest(
-                    f"{path.name} line {number} must have three columns (query, passage, score) or TREC's"
-                    " four; put it right"
+                    f"{path.name} line {number} must have three columns (query, passage, and a number as"
+                    " score) or TREC's four; put it right"
                 )
-            if int(fields[-1]) > 0:
+            if float(fields[-1]) > 0:
                 yield f"{path.name} line {number}", fields[0], fields[-2]

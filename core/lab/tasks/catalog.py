@@ -26,6 +26,7 @@ from core.base.errors import BadRequest
 from core.ingest.tokenizer import Tokenizer
 from core.lab.tasks.babi_world import TASKS as BABI_TASKS
 from core.lab.tasks.babilong import Part, babilong_examples, name_length, parse_length, read_babi
+from core.lab.tasks.beir import Passages
 from core.lab.tasks.data import babi_folder
 from core.lab.tasks.example import Example
 from core.lab.tasks.generated import generated_examples
@@ -170,7 +171,9 @@ def _generated(request: Request) -> tuple[Sequence[Example], int, str]:
 def _qa(request: Request) -> tuple[Sequence[Example], int, str]:
     part = "eval" if request.part == "test" and request.name in FOLDERS else request.part
     examples = read_qa(request.name, part, request.data)
-    return _some(examples, request), 0, f"{request.name} ({part}), each over its own paragraphs"
+    shared = bool(examples) and isinstance(examples[0].chunks, Passages)
+    over = "all over one corpus" if shared else "each over its own paragraphs"
+    return _some(examples, request), 0, f"{request.name} ({part}), {over}"
 
 
 def _pooled_qa(request: Request) -> tuple[Sequence[Example], int, str]:

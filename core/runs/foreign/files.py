@@ -8,11 +8,13 @@ passages are bounded, fields have types.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,14 +36,23 @@ _NAME = ("name", "id", "_id", "id_", "docid", "doc_id", "node_id", "title")
 _SOURCE = ("title", "source", "file_name", "file_path", "doc_id")
 _INSIDE = ("metadata.source", "metadata.file_name", "metadata.file_path", "metadata.title", "meta.source")
 """Where LangChain, LlamaIndex and Haystack say of which document a passage is."""
-_SAYS_WHICH = frozenset((*_TEXT, *_NAME, "chunk_id", "start"))
+_TEXT_INSIDE = tuple(f"metadata.{name}" for name in _TEXT)
+"""Where Pinecone has it."""
+_AT = ("start_char_idx", "metadata.start_index", "split_idx_start", "meta.split_idx_start")
+"""Where LlamaIndex, LangChain and Haystack say at which character a passage begins."""
+_PLACE = ("chunk_id", "start", "end")
+_SCORE = ("score", "similarity", "relevance_score", "_score")
+_SAYS_WHICH = frozenset((*_TEXT, *_TEXT_INSIDE, *_NAME, "chunk_id", "start"))
+_WRAPPING = re.compile(r"^(?:(?:node|document|kwargs|payload|_source)\.)+")
+_REPR = re.compile(r"<?(?:NodeWithScore|Document)\(")
+"""How a passage begins that a tracer wrote as Python prints it."""
 _INK = re.compile(r"\S")
 
 
 class ForeignPassage(BaseModel):
     """What says which passage was returned: its text, its place, or a name."""
 
-    text: str = Field("", validation_alias=AliasChoices(*_TEXT))
+    text: str = Field("", validation_alias=AliasChoices(*_TEXT, *_TEXT_INSIDE))
     name: str = Field("", validation_alias=AliasChoices(*_NAME), coerce_numbers_to_str=True)
     title: str = Field("", validation_alias=AliasChoices(*_SOURCE, *_INSIDE), coerce_numbers_to_str=True)
     """Of the document, or the path of its file."""
@@ -50,35 +61,58 @@ class ForeignPassage(BaseModel):
     """Among the opened ones; None: the first, where a place is given."""
     start: int | None = None
     end: int | None = None
-    score: _Score | None = Field(
-        None, validation_alias=AliasChoices("score", "similarity", "relevance_score", "distance")
-    )
+    score: _Score | None = Field(None, validation_alias=AliasChoices(*_SCORE, "distance"))
+    is_distance: bool = False
+    """Whether the score is one, and less is better."""
 
     @model_validator(mode="before")
     @classmethod
     def _short(cls, value: Any) -> Any:
-        """A text, a chunk id or a pair of offsets alone; an object without its wrapping and what is empty."""
+        """A text, a chunk id, a pair of offsets or of a passage and its score; an object without its
+        wrapping and what is empty.
+        """
         if isinstance(value, str):
             return {"chunk_id": int(value)} if value.isdecimal() and len(value) < 9 else {"text": value}
         if type(value) is int:
             return {"chunk_id": value}
-        if isinstance(value, list) and len(value) == 2:
-            return {"start": value[0], "end": value[1]}
+        if isinstance(value, list) and len(value) == 2 and not isinstance(value[1], str | list | dict):
+            if not isinstance(value[0], str | dict):
+                return {"start": value[0], "end": value[1]}
+            value = {**(value[0] if isinstance(value[0], dict) else {"text": value[0]}), "score": value[1]}
+        if isinstance(value, list):
+            raise ValueError(
+                f"{str(value)[:80]} is a list of {len(value)}, not a pair of offsets or of a text and its"
+                " score; give each passage by itself"
+            )
         if not isinstance(value, dict):
             raise ValueError(f"{str(value)[:80]} must be a text, a chunk id, a pair of offsets or an object")
-        flat = {
-            key.removeprefix("node.").removeprefix("document.").removeprefix("kwargs."): part
-            for key, part in _flat(value, with_lists=False)
-        }
-        if _SAYS_WHICH.isdisjoint(flat):
+        flat: dict[str, Any] = {}
+        leaves = dict(_flat(value, with_lists=False))
+        for key in sorted(leaves, key=lambda key: bool(_WRAPPING.match(key))):  # its own before what it wraps
+            name = _WRAPPING.sub("", key)
+            flat[name] = leaves[key] if flat.get(name) in (None, "") else flat[name]
+        if _SAYS_WHICH.isdisjoint(flat) and not isinstance(flat.get("document"), str):
             raise ValueError(f"an object of {', '.join(flat)[:80]} names no text, id or place")
-        return {key: part for key, part in flat.items() if part is not None and part != ""}
+        return _placed({key: part for key, part in flat.items() if part is not None and part != ""})
 
     @model_validator(mode="after")
     def _forward(self) -> ForeignPassage:
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise ValueError(f"offsets {self.start} to {self.end} hold no text")
         return self
+
+
+def _placed(flat: dict[str, Any]) -> dict[str, Any]:
+    """With what frameworks say of a passage's document and place, and whether its score is a distance."""
+    named, text = flat.get("document"), next((flat[name] for name in _TEXT if name in flat), None)
+    if isinstance(named, str) and not named.isdecimal():
+        flat.setdefault("text" if text is None and flat.keys().isdisjoint(_PLACE) else "title", named)
+        del flat["document"]
+    at = next((flat[name] for name in _AT if name in flat), None)
+    if isinstance(text, str) and type(at) is int and at >= 0 and flat.keys().isdisjoint(_PLACE):
+        flat |= {"start": at, "end": at + len(text)}
+    flat["is_distance"] = "distance" in flat and flat.keys().isdisjoint(_SCORE)
+    return flat
 
 
 @dataclass(frozen=True)
@@ -114,7 +148,7 @@ class _Line(BaseModel):
     retrieved: list[ForeignPassage] = Field(
         validation_alias=AliasChoices(*_RETRIEVED), max_length=MAX_RETURNED
     )
-    scores: list[_Score] | None = None
+    scores: list[_Score | None] | None = None
     method: str = ""
     answer: str | None = Field(None, validation_alias=AliasChoices("answer", "response"))
     gold: list[ForeignPassage] = Field(
@@ -193,13 +227,15 @@ def is_export(path: Path) -> bool:
 
 
 def _checked(run: ForeignRun) -> ForeignRun:
-    """With a name that fits into lists. Raises BadRequest for a call that returned too much."""
+    """With a name that fits into lists, and no blank answer. Raises BadRequest for a call that returned
+    too much.
+    """
     name = "".join(_ID_PATTERN.findall(run.method))[:60].strip() or "retriever"
     if (most := max(len(call.passages) for call in run.calls)) > MAX_RETURNED:
         raise BadRequest(
             f"{run.query[:80]!r} has {most:,} passages of {name}, more than {MAX_RETURNED:,}; keep the best"
         )
-    return replace(run, method=name)
+    return replace(run, method=name, answer=(run.answer or "").strip() or None)
 
 
 def _question(query: str, where: str) -> str:
@@ -207,7 +243,8 @@ def _question(query: str, where: str) -> str:
     try:
         return check_query(query)
     except BadRequest as error:
-        raise BadRequest(f"{where}: {error}") from error
+        words = str(error).replace("; type one", "; give one in the file, or leave this out of it")
+        raise BadRequest(f"{where}: {words}") from error
 
 
 def _problem(error: ValidationError) -> str:
@@ -237,8 +274,22 @@ def _objects(content: str, name: str) -> list[Any]:
             at = _INK.search(content, end)
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"{name} is no valid JSON ({str(error)[:100]}); correct it") from error
+    if isinstance(found[0], dict) and _is_frame(found[0]):
+        raise BadRequest(
+            f'{name} is a data frame by columns or index; write it with to_json(orient="records")'
+        )
     whole = found[0]["data"] if isinstance(found[0], dict) and "data" in found[0] else found[0]
     return whole if len(found) == 1 and isinstance(whole, list) else found
+
+
+def _is_frame(value: dict[str, Any]) -> bool:
+    """Whether spans are a data frame's columns or rows by name, as pandas writes them if not told how."""
+    if "columns" in value and "data" in value:
+        return True
+    rows = [value, next(iter(value.values()), None)]
+    return all(isinstance(part, dict) for part in value.values()) and any(
+        isinstance(row, dict) and any(key.startswith("attributes.") for key in row) for row in rows
+    )
 
 
 def _of_json(objects: Sequence[Any], name: str, stem: str, parts: _Parts) -> Iterator[ForeignRun]:
@@ -253,8 +304,9 @@ def _take_part(value: dict[str, Any], name: str, stem: str, parts: _Parts) -> bo
     """Spans, a query or a passage; False for what is none of them. Raises BadRequest."""
     if "resourceSpans" in value:
         parts.spans += _of_otlp(value, stem)
-    elif "traceId" in value and isinstance(value.get("attributes"), list):
-        parts.spans += _of_otlp({"resourceSpans": [{"scopeSpans": [{"spans": [value]}]}]}, stem)
+    elif isinstance(value.get("attributes"), list) and not value.keys().isdisjoint(("traceId", "trace_id")):
+        span = {_camel(key): part for key, part in value.items()}  # Phoenix has names with underscores
+        parts.spans += _of_otlp({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}, stem)
     elif "attributes" in value or any(key.startswith("attributes.") for key in value):
         parts.spans.append(_of_phoenix(value, stem))
     elif "_id" in value and "text" in value:
@@ -343,13 +395,15 @@ def _of_trec(content: str, name: str, method: str, parts: _Parts) -> Iterator[Fo
 # OpenInference
 
 _SAYS = ("messages", "content", "text", "kwargs")
-_QUESTION = ("query", "question", "input", "user_input", *_SAYS)
+_QUESTION = ("query", "question", "input", "user_input", "query_str", "query_bundle", *_SAYS)
 _ANSWER = ("answer", "output", "response", "result", *_SAYS)
 
 
 @dataclass(frozen=True)
 class _Span:
     trace: str
+    name: str
+    """By which others call it their parent."""
     parent: str
     start: str
     """Sorts as its time."""
@@ -377,11 +431,15 @@ class _Span:
 
 
 def _said(value: Any, names: Sequence[str]) -> str:
-    """The first text under one of the names, in objects within objects; of a list, its last entry's."""
+    """The first text under one of the names, in objects within objects; of a list, its last entry's. Haystack
+    has an object a component under "data".
+    """
     if isinstance(value, list):
         return _said(value[-1], names) if value else ""
     if isinstance(value, dict):
-        return next(filter(None, (_said(value.get(name), names) for name in names)), "")
+        data = value.get("data")
+        parts = chain(map(value.get, names), data.values() if isinstance(data, dict) else ())
+        return next(filter(None, (_said(part, names) for part in parts)), "")
     return value if isinstance(value, str) else ""
 
 
@@ -391,22 +449,33 @@ def _of_otlp(value: Mapping[str, Any], stem: str) -> Iterator[_Span]:
             for scope in resource["scopeSpans"]:
                 for span in scope["spans"]:
                     attributes = {one["key"]: _plain(one["value"]) for one in span.get("attributes", ())}
-                    start, end = (int(span.get(f"{edge}TimeUnixNano", 0)) for edge in ("start", "end"))
+                    start, end = (int(span.get(f"{edge}TimeUnixNano") or 0) for edge in ("start", "end"))
                     took = min(max(0, end - start) / 1e6, MAX_MILLISECONDS)
-                    trace, parent = str(span["traceId"]), str(span.get("parentSpanId") or "").strip("0")
-                    yield _Span(trace, parent, f"{start:020}", _leaves(attributes), stem, took)
+                    own, parent = (_id(span.get(name)) for name in ("spanId", "parentSpanId"))
+                    leaves = _leaves(attributes)
+                    yield _Span(str(span["traceId"]), own, parent, f"{start:020}", leaves, stem, took)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise BadRequest(f"the spans are no OTLP as JSON ({str(error)[:80]}); export them anew") from error
+
+
+def _id(value: Any) -> str:
+    """Of a span; one of zeros is none."""
+    return str(value or "").strip("0")
+
+
+def _camel(name: str) -> str:
+    return re.sub("_([a-z])", lambda match: match[1].upper(), name)
 
 
 def _plain(value: Mapping[str, Any]) -> Any:
     """A value of OTLP without its type."""
     inner: Any = next(iter(value.values()), None)
-    if "arrayValue" in value:
+    kind = _camel(next(iter(value), ""))
+    if kind == "arrayValue":
         return [_plain(one) for one in inner.get("values", ())]
-    if "kvlistValue" in value:
+    if kind == "kvlistValue":
         return {one["key"]: _plain(one["value"]) for one in inner.get("values", ())}
-    return inner
+    return float(inner) if kind == "doubleValue" else inner  # "NaN" is a text there
 
 
 def _of_phoenix(value: Mapping[str, Any], stem: str) -> _Span:
@@ -416,9 +485,10 @@ def _of_phoenix(value: Mapping[str, Any], stem: str) -> _Span:
         key.removeprefix("attributes."): part for key, part in flat.items() if key.startswith("attributes.")
     }
     attributes.setdefault("openinference.span.kind", flat.get("span_kind", ""))
-    trace, parent, start = (str(flat.get(key, "")) for key in ("context.trace_id", "parent_id", "start_time"))
+    trace, start = (str(flat.get(key, "")) for key in ("context.trace_id", "start_time"))
+    own, parent = (_id(flat.get(key)) for key in ("context.span_id", "parent_id"))
     took = _milliseconds(flat.get("start_time"), flat.get("end_time"))
-    return _Span(trace, parent.strip("0"), start, attributes, stem, took)
+    return _Span(trace, own, parent, start, attributes, stem, took)
 
 
 def _milliseconds(start: Any, end: Any) -> float:
@@ -434,8 +504,11 @@ def _milliseconds(start: Any, end: Any) -> float:
 
 
 def _leaves(value: Any) -> dict[str, Any]:
-    """As `_flat`, without what is None, or NaN as in data frames; of retrieved documents that is None."""
-    leaves = ((key, part if part == part else None) for key, part in _flat(value))
+    """As `_flat`, without what is None or no number, as in data frames; of retrieved documents it's None."""
+    leaves = (
+        (key, None if isinstance(part, float) and not math.isfinite(part) else part)
+        for key, part in _flat(value)
+    )
     return {key: part for key, part in leaves if part is not None or _DOCUMENT.search(key)}
 
 
@@ -464,16 +537,58 @@ def _of_spans(spans: Sequence[_Span]) -> Iterator[ForeignRun]:
     for span in sorted(spans, key=lambda span: span.start):
         traces.setdefault(span.trace, []).append(span)
     for name, trace in traces.items():
-        calls = [_call(span) for span in trace if span.kind == "RETRIEVER"]
+        calls = _calls(trace)
         if not calls:
             continue
         root = next((span for span in trace if not span.parent), None)
-        asked = [root.words("input.value", _QUESTION) if root else "", *(call.query for call in calls)]
-        query = next((words for words in asked if 0 < len(words.strip()) <= MAX_QUERY_CHARACTERS), asked[0])
-        answer = None
-        if root is not None and any(span.kind == "LLM" for span in trace):
-            answer = root.words("output.value", _ANSWER) or root.raw("output.value")
-        yield ForeignRun(_question(query, f"trace {name[:80]!r}"), tuple(calls), trace[0].stem, answer)
+        query = _question(_asked(root, calls, trace), f"trace {name[:80]!r}")
+        calls = [replace(call, query=call.query or query) for call in calls]
+        answer = root.words("output.value", _ANSWER) or root.raw("output.value") if root else ""
+        said = [_generated(span) for span in trace if span.kind == "LLM"]
+        if not answer and len({*filter(None, said)}) == 1:
+            answer = max(said)
+        yield ForeignRun(query, tuple(calls), trace[0].stem, answer if said else None)
+
+
+def _asked(root: _Span | None, calls: Sequence[ForeignCall], trace: Sequence[_Span]) -> str:
+    """The question: the root's, a call's, one that was embedded; else what a retriever got, if no vector."""
+    asked = [root.words("input.value", _QUESTION) if root else "", *(call.query for call in calls)]
+    for span in trace if not any(asked) else ():
+        if span.kind == "EMBEDDING":
+            text = span.raw("embedding.embeddings.0.embedding.text")
+            asked.append(text or span.words("input.value", _QUESTION))
+    raw = (span.raw("input.value") for span in trace if span.kind == "RETRIEVER")
+    asked += [words for words in raw if "embedding" not in words]
+    return next((words for words in asked if 0 < len(words.strip()) <= MAX_QUERY_CHARACTERS), asked[0])
+
+
+def _generated(span: _Span) -> str:
+    """What a language model answered."""
+    said = span.raw("llm.output_messages.0.message.content")
+    return said or span.words("output.value", _ANSWER) or span.raw("output.value")
+
+
+def _calls(trace: Sequence[_Span]) -> list[ForeignCall]:
+    """Of retrievers within others (LlamaIndex' _retrieve, an ensemble's), the outermost with documents."""
+    known = {span.name for span in trace}
+    inside: dict[str, list[_Span]] = {}
+    for span in trace:
+        inside.setdefault(span.parent if span.parent in known else "", []).append(span)
+    found = list[tuple[_Span, ForeignCall]]()
+    without: dict[str, tuple[_Span, ForeignCall]] = {}
+    waiting = [(span, "") for span in inside.pop("", ())]
+    for span, above in waiting:  # grows; `above` is the outermost retriever so far, which had no documents
+        if span.kind == "RETRIEVER":
+            call = _call(span)
+            if call.passages:
+                found.append((span, call))
+                without.pop(above, None)
+                continue
+            if not above:
+                above = span.name or f"no name {len(without)}"
+                without[above] = span, call
+        waiting += [(one, above) for one in inside.pop(span.name, ())]
+    return [call for _, call in sorted([*found, *without.values()], key=lambda one: one[0].start)]
 
 
 def _call(span: _Span) -> ForeignCall:
@@ -482,7 +597,9 @@ def _call(span: _Span) -> ForeignCall:
     if not any(key.startswith(_DOCUMENTS) for key in leaves):
         output = _read(span.raw("output.value"))  # where tracers of LangChain leave them
         listed = output.get("documents") if isinstance(output, dict) else output
-        leaves = _leaves({_DOCUMENTS: listed}) if isinstance(listed, list) else {}
+        listed = listed if isinstance(listed, list) else []
+        told = [one for one in listed if not (isinstance(one, str) and _REPR.match(one))]
+        leaves = _leaves({_DOCUMENTS: told})
     documents: dict[int, dict[str, Any]] = {}
     for key, value in leaves.items():
         if match := _DOCUMENT.fullmatch(key):
@@ -492,6 +609,5 @@ def _call(span: _Span) -> ForeignCall:
     try:
         returned = [ForeignPassage.model_validate(documents[i]) for i in sorted(documents)]
     except ValidationError as error:
-        raise BadRequest(f"{where} ({_problem(error)}); export the spans anew") from error
-    query = span.words("input.value", _QUESTION) or span.raw("input.value")
-    return ForeignCall(query, tuple(returned), span.milliseconds)
+        raise BadRequest(f"{where} ({_problem(error)}); correct it, or leave the trace out") from error
+    return ForeignCall(span.words("input.value", _QUESTION), tuple(returned), span.milliseconds)

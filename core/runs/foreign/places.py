@@ -1,16 +1,17 @@
 """Where the passages of another retriever stand in opened documents.
 
 By the place or name that was given, if its text stands there; else by text, first in the document that is
-named: exact, then with case, blanks and Unicode folded, then by the words that a chunk shares with it. Other
-cuts than ours are usual, so a passage may be several chunks.
+named: exact, then with case, blanks and Unicode folded, then by words in a row that both have, then by the
+words that chunks share with it. Other cuts than ours are usual, so a passage may be several chunks.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -29,11 +30,20 @@ from core.runs.foreign.files import ForeignPassage
 How = Literal["given", "exact", "folded", "overlap"]
 LEAST_SHARED = 0.7
 """Of the words of a chunk or of the passage, how many the other must hold."""
+LEAST_OF_PASSAGE = 0.5
+"""Of the passage's words, how many must be in the chunks that are taken for it."""
 LEAST_WORDS = 4
 """Of a passage, below which shared words say nothing, and its text only where it stands once."""
 _Way = Callable[[int, str, bool], Iterator[tuple[int, int]]]
 _NEIGHBOURS = 50
 """Chunks around the best one that may belong to the same passage."""
+_MOST_PLACES = 64
+"""Of the same words in a row, how many are looked at."""
+_MOST_PAIRS = 1 << 20
+"""Of such places, for all of a passage."""
+_EDGES = " \t\r\n\"'“”„«»‘’….[]"
+"""What is put around a passage that is cut out or quoted."""
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,7 @@ class Places:
         """part: of the caches, see `core.corpus.opening`."""
         self._workspace, self._part = workspace, part
         self._folded: dict[int, _Folded] = {}
+        self._rows: dict[int, _Rows] = {}
         self._known: dict[tuple[str, int | None, tuple[tuple[int, ...], ...]], FoundAgain | None] = {}
         files = [document.file for document in workspace.documents]
         titles = [document.title for document in workspace.documents]
@@ -117,23 +128,25 @@ class Places:
 
     def _by_text(self, text: str, document: int | None) -> FoundAgain | None:
         wanted, everywhere = Counter(words_of(text)), range(len(self._workspace.documents))
-        # stop words are no words to the index, and texts without blanks are one word here
-        is_short = max(len(text.split()), wanted.total()) < LEAST_WORDS
         ways: tuple[tuple[How, _Way], ...] = (("exact", self._exact), ("folded", self._alike))
-        for documents in ([i for i in everywhere if i == document], everywhere):
-            for how, spans in ways:
-                places = ((i, *span) for i in documents for span in spans(i, text, is_short))
-                if found := list(islice(places, 1 + is_short)):
-                    return FoundAgain(how, self._chunks(*found[0])) if len(found) == 1 else None
-        shared = self._by_words(wanted)
+        named = [i for i in everywhere if i == document]
+        for words in dict.fromkeys((text, text.strip(_EDGES))):
+            # stop words are no words to the index, and texts without blanks are one word here
+            is_short = max(len(words.split()), wanted.total()) < LEAST_WORDS
+            for documents in (named, everywhere) if words else ():
+                for how, spans in ways:
+                    places = ((i, *span) for i in documents for span in spans(i, words, is_short))
+                    if found := list(islice(places, 1 + is_short)):
+                        return FoundAgain(how, self._chunks(*found[0])) if len(found) == 1 else None
+        shared = self._in_a_row(text, named) or self._in_a_row(text, everywhere) or self._by_words(wanted)
         return FoundAgain("overlap", shared) if shared else None
 
     def _exact(self, document: int, text: str, is_short: bool) -> Iterator[tuple[int, int]]:
         """Where it stands in a document; a short one as whole words, any other at its first place."""
         whole = self._workspace.documents[document].text
-        if is_short:
+        if is_short and text in whole:
             yield from (match.span() for match in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", whole))
-        elif (at := whole.find(text)) >= 0:
+        elif not is_short and (at := whole.find(text)) >= 0:
             yield at, at + len(text)
 
     def _alike(self, document: int, text: str, _: bool) -> Iterator[tuple[int, int]]:
@@ -151,20 +164,46 @@ class Places:
         held = tuple(chunk_id for chunk_id, share in shares.items() if share >= 0.5)
         return held or tuple(sorted(shares, key=lambda chunk_id: -shares[chunk_id])[:1])
 
+    def _in_a_row(self, text: str, documents: Iterable[int]) -> tuple[int, ...]:
+        """The chunks where most of a passage stands word for word, with something before, behind or in it."""
+        best = (0.0, -1, 0, 0)
+        *_, rows = _rows(_TAG.sub(" ", text))
+        for document in documents:
+            if document not in self._rows:
+                self._rows[document] = _Rows(self._workspace.documents[document].text)
+            share, start, end = self._rows[document].find(rows)
+            best = max(best, (share, document, start, end), key=lambda one: one[0])
+        share, document, start, end = best
+        if share < LEAST_SHARED:
+            return ()
+        held = self._workspace.documents[document].text[start:end]
+        return self._chunks(document, start, end) if len(words_of(held)) >= LEAST_WORDS - 1 else ()
+
     def _by_words(self, wanted: Counter[str]) -> tuple[int, ...]:
-        """The chunk that shares most, and those near it that share as much of themselves."""
+        """Chunks behind one another near the one that shares most, which share as much of themselves, if
+        they have enough of the passage; headings only between others.
+        """
         if wanted.total() < LEAST_WORDS:
             return ()
         best = int(np.argmax(self._words.scores(wanted.elements())))
         document, _ = self._workspace.locate(best)
         first, last = (int(self._workspace.borders[document + i]) for i in (0, 1))
-        near = range(max(first, best - _NEIGHBOURS), min(last, best + _NEIGHBOURS + 1))
-        return tuple(chunk_id for chunk_id in near if self._shares(chunk_id, wanted))
-
-    def _shares(self, chunk_id: int, wanted: Counter[str]) -> bool:
-        own = Counter(words_of(self._workspace[chunk_id].text))
-        n_shared, least = (own & wanted).total(), min(own.total(), wanted.total())
-        return n_shared >= LEAST_WORDS - 1 and n_shared >= LEAST_SHARED * least
+        runs: list[tuple[list[int], Counter[str]]] = [([], Counter())]
+        n_shared: dict[int, int] = {}
+        for chunk_id in range(max(first, best - _NEIGHBOURS), min(last, best + _NEIGHBOURS + 1)):
+            own = Counter(words_of(self._workspace[chunk_id].text))
+            n_shared[chunk_id] = (own & wanted).total()
+            if n_shared[chunk_id] >= LEAST_SHARED * min(own.total(), wanted.total()):
+                runs[-1][0].append(chunk_id)
+                runs[-1][1].update(own)
+            else:
+                runs.append(([], Counter()))
+        totals = [((own & wanted).total(), ids) for ids, own in runs]
+        most, chunk_ids = max(totals, key=lambda one: (one[0], best in one[1]))
+        solid = [chunk_id for chunk_id in chunk_ids if n_shared[chunk_id] >= LEAST_WORDS - 1]
+        if not solid or most < LEAST_OF_PASSAGE * wanted.total():
+            return ()
+        return tuple(range(solid[0], solid[-1] + 1))
 
     def _length(self, document: int) -> int:
         return len(self._workspace.documents[document].text)
@@ -208,6 +247,53 @@ class _Folded:
             first, last = (int(np.searchsorted(self._offsets, edge, "right")) - 1 for edge in edges)
             yield self._starts[first], self._ends[last]
             at = self._text.find(f" {wanted} ", at + 1)
+
+
+class _Rows:
+    """A text's words as numbers, `LEAST_WORDS` in a row each, and where these stand."""
+
+    def __init__(self, text: str) -> None:
+        self._starts, self._ends, self._rows = _rows(text)
+        self._order = np.argsort(self._rows, kind="stable")
+
+    def find(self, rows: np.ndarray) -> tuple[float, int, int]:
+        """(share of a passage that stands there, start, end) of where most of its rows do."""
+        first, end = (np.searchsorted(self._rows, rows, side, self._order) for side in ("left", "right"))
+        counts = np.minimum(end - first, max(1, min(_MOST_PLACES, _MOST_PAIRS // max(1, len(rows)))))
+        if not counts.any():
+            return 0.0, 0, 0
+        before = np.cumsum(counts) - counts
+        places = self._order[np.repeat(first - before, counts) + np.arange(counts.sum())]
+        own = np.repeat(np.arange(len(rows)), counts)
+        shifts, which = np.unique(places - own, return_inverse=True)
+        rarity = 1 / np.maximum(1, end - first)
+        shift = int(shifts[np.argmax(np.bincount(which, np.repeat(rarity, counts)))])
+        # what is added or left out within it shifts what follows: of each row the closest place, if it's near
+        gaps = np.abs(places - own - shift)
+        closest = np.lexsort((gaps, own))[before[counts > 0]]
+        near = closest[gaps[closest] <= LEAST_WORDS + len(rows) // 10]
+        # and those that stand so often that the place here was none of the first ones
+        there = np.arange(max(0, -shift), min(len(rows), len(self._rows) - shift))
+        there = there[self._rows[there + shift] == rows[there]]
+        own, places = np.append(own[near], there), np.append(places[near], there + shift)
+        held = np.unique(own[:, None] + np.arange(LEAST_WORDS)).size / (len(rows) + LEAST_WORDS - 1)
+        return held, int(self._starts[places.min()]), int(self._ends[places.max() + LEAST_WORDS - 1])
+
+
+def _rows(text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(start of each word, its end, (N - LEAST_WORDS + 1,) what stands for it and those behind it)."""
+    starts, ends, codes = array("q"), array("q"), array("q")
+    known: dict[str, int] = {}
+    for match in re.finditer(r"\w+", text):
+        starts.append(match.start())
+        ends.append(match.end())
+        codes.append(known.get(match[0]) or known.setdefault(match[0], hash(fold(match[0]))))
+    words = np.frombuffer(codes, np.int64).astype(np.uint64) if codes else np.zeros(0, np.uint64)
+    n = max(0, len(words) - LEAST_WORDS + 1)
+    rows = np.zeros(n, np.uint64)
+    for i in range(LEAST_WORDS):
+        rows = rows * np.uint64(0x9E3779B97F4A7C15) + words[i : i + n]
+    return np.array(starts), np.array(ends), rows
 
 
 _ENDING = re.compile(r"\.[A-Za-z]\w{0,7}$")

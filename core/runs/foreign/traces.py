@@ -79,6 +79,8 @@ def detail_sentence(detail: Mapping[str, Any]) -> str:
     if not all(type(number) is int and number >= 0 for number in (n, n_missing, n_gold)):
         return ""
     gold = f" {n_gold} gold passages are in no chunk." if n_gold else ""
+    if not n:
+        return f"No passage was returned.{gold}"
     if not n_missing:
         return f"All {n} passages that were returned are in these documents.{gold}"
     return f"{n_missing} of {n} passages that were returned were not found in these documents.{gold}"
@@ -129,8 +131,10 @@ def log_brought(
 
 
 def _falls(call: ForeignCall) -> bool:
-    """Whether every passage has a score, none above that of the one before: else scores say no order."""
-    scores = [passage.score for passage in call.passages]
+    """Whether every passage has a score, no distance, and none above that of the one before: else scores say
+    no order.
+    """
+    scores = [None if passage.is_distance else passage.score for passage in call.passages]
     return all(score is not None for score in scores) and all(
         a >= b for a, b in pairwise(score for score in scores if score is not None)
     )

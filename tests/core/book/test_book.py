@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 
@@ -82,6 +83,43 @@ def test_runs_that_are_brought_stand_beside_others_of_their_question_and_chunks(
     assert repr(book.compare(QUERY, "resrag-llm")) == "<BookComparison: 'resrag-llm' refused>"
     with pytest.raises(BadRequest, match=r"SPARC is not among a book's methods.* python -m core sparc"):
         book.compare(QUERY, ["sparc"])
+
+
+def test_a_question_longer_than_the_agent_reads_is_told(book: Book) -> None:
+    most = book.agent.spec.max_state_part_tokens - 2
+    both = book.compare("where " * (most + 1), ["qrag", "bm25"], k=1)
+    told = f"Too long: the agent reads the first {most} of {most + 1} tokens. Ask in fewer words."
+    assert (both["qrag"].notice, both["bm25"].notice) == (told, ""), "BM25 reads all words"
+    assert told in both._repr_html_()
+    assert book.ask("where " * most, k=1).notice == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (None, r"^NoneType can't be opened; give a file's path or a document, or several$"),
+        (5, "^int can't be opened"),
+        (b"Anna", "^bytes can't be opened"),
+        ([None], "^NoneType can't be opened"),
+        ("https://example.org/x.pdf", "x.pdf is an address, and none is fetched; download it first"),
+        ("Anna slept. " * 600, "^'.{80}' has 7,200 characters and is no file's path"),
+        ("\0", "has 1 characters and is no"),
+    ],
+)
+def test_what_is_no_document_is_one_sentence(given: Any, told: str) -> None:
+    with pytest.raises(BadRequest, match=told):
+        core.open(given)
+
+
+def test_what_is_no_run_or_method_is_one_sentence(book: Book) -> None:
+    with pytest.raises(BadRequest, match="int can't be brought; give a file's path or a run, or several"):
+        book.bring(5)  # type: ignore[arg-type]
+    for methods in (None, [5]):
+        with pytest.raises(BadRequest, match="can't be compared; give a method's name or a run"):
+            book.compare(QUERY, methods)  # type: ignore[arg-type]
+    assert len(book.ask(QUERY, "bm25", k=np.int64(2)).steps) == 2  # type: ignore[arg-type]
+    with pytest.raises(BadRequest, match="k=True must be a whole number"):
+        book.ask(QUERY, k=True)
 
 
 def test_a_notebook_shows_text_as_text(book: Book) -> None:

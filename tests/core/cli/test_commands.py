@@ -253,6 +253,15 @@ def test_threshold_and_what_it_rejected(core: Command, tiny: tuple[object, ...])
     assert core("trace", *tiny, "--stop-threshold", "-1000")[0]["evidence"] == free["evidence"]
 
 
+def test_a_question_longer_than_the_agent_reads_is_told(
+    files: dict[str, Path], tiny_checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = {"chunks": files["chunks.json"], "checkpoint": tiny_checkpoints["relative10"], "json": True}
+    for n, told in ((70, 1), (3, 0)):
+        assert main(argv("trace", query="where " * n, **named)) == 0
+        assert capsys.readouterr().err.count("of 70 tokens. Ask in fewer words.") == told
+
+
 def test_a_default_budget_shrinks_to_a_short_document(
     core: Command, tiny_checkpoints: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from core.cli import main
 from core.lab.evaluate.summary import METRICS, summarise
 from core.runs.log import list_evaluations, open_reader, read_evaluation
 from tests.core.cli.conftest import Output, argv
+from tests.core.lab.tasks.test_beir import beir
 
 
 @pytest.fixture
@@ -114,6 +115,20 @@ def test_evidence_and_support_go_to_trec_files(core: Output, tmp_path: Path) -> 
         ("first_one", "Q0", "2", "0.500000", "bm25"),
     ]
     assert {words[2] for words in ranked} == {"first_one#0", "first_one#2"}
+
+
+def test_trec_files_of_a_corpus_have_its_ids(core: Output, tmp_path: Path) -> None:
+    run, qrels = tmp_path / "found.run", tmp_path / "support.qrels"
+    judged = "q1 0 d2 1\nq2 0 d3 1\n"
+    folder = beir(tmp_path, judged, "test.txt")
+    written = {"run": run, "qrels": qrels, "json": True}
+    [told] = objects(core("evaluate", folder, method="topk", step_budget=4, **written))
+    assert "all over one corpus" in told["config"]["description"]
+    assert qrels.read_text() == judged
+    found = {(words[0], words[2]) for words in map(str.split, run.read_text().splitlines())}
+    assert found == {(query, f"d{row}") for query in ("q1", "q2") for row in range(4)}
+    core("evaluate", folder, method="topk", step_budget=1, chunk_tokens=64, **written)
+    assert qrels.read_text() == "q1 0 q1#0 1\nq2 0 q2#0 1\n", "joined passages have no id of the set"
 
 
 def test_the_same_seed_gives_the_same_numbers(core: Output, agent: Path, data: Path) -> None:

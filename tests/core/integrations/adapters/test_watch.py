@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import haystack
 import pytest
+from haystack.components.retrievers import MultiQueryTextRetriever
 from haystack.components.retrievers.in_memory import InMemoryBM25Retriever, InMemoryEmbeddingRetriever
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -19,6 +22,7 @@ import core
 from core.base.errors import BadRequest
 from core.book.book import Book
 from core.integrations.watch import watch, watched_file
+from core.runs.foreign.files import ForeignRun
 from core.runs.log import open_reader
 from tests.core.integrations.adapters.conftest import DOCUMENTS, QUESTION
 from tests.coroutines import run
@@ -98,6 +102,56 @@ def test_a_call_without_a_question_in_words_is_no_line(caplog: pytest.LogCapture
         by_words.run(query=question)
     [line] = map(json.loads, watched_file("both").read_text(encoding="utf-8").splitlines())
     assert (line["query"], line["retrieved"][0]["title"]) == ("mill", "mill.md")
+
+
+class Kept(list[ForeignRun]):
+    """In place of a book."""
+
+    def bring(self, source: Sequence[ForeignRun]) -> None:
+        self.extend(source)
+
+
+class Fixed(FirstOnes):
+    """Gives its documents as they are."""
+
+    found: Any
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> Any:  # noqa: ARG002
+        return self.found
+
+
+def test_a_generator_is_left_to_whoever_asked(caplog: pytest.LogCaptureFixture) -> None:
+    kept = Kept()
+    found = watch(Fixed(found=iter(FirstOnes().invoke(QUESTION))), kept).invoke(QUESTION)
+    assert ([one.page_content for one in found], kept) == (TEXTS, [])
+    assert "calls of Fixed are not logged where they return no list" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("score", "told"), [(math.nan, None), (math.inf, None), ("4/5", None), ([1], None), ("0.4", 0.4)]
+)
+def test_what_is_no_number_is_no_score(score: Any, told: float | None) -> None:
+    kept, document = Kept(), LangChainDocument(page_content=TEXTS[0], metadata={"score": score})
+    watch(Fixed(found=[document]), kept).invoke(QUESTION)
+    assert [passage.score for passage in kept[0].calls[0].passages] == [told]
+
+
+@haystack.component
+class OtherNames:
+    """Neither its input nor its output is called as in Haystack's own."""
+
+    @haystack.component.output_types(errors=list, results=list)
+    def run(self, question: str) -> dict[str, Any]:
+        return {"errors": [], "results": [haystack.Document(content=question)], "meta": {}}
+
+
+def test_components_name_inputs_and_outputs_as_they_like() -> None:
+    store, kept = InMemoryDocumentStore(), Kept()
+    store.write_documents([haystack.Document(content=text) for text in TEXTS])
+    watch(MultiQueryTextRetriever(retriever=InMemoryBM25Retriever(store)), kept).run(queries=["mill", "hill"])
+    watch(OtherNames(), kept).run(question="who?")
+    told = [(one.query, {passage.text for passage in one.calls[0].passages}) for one in kept]
+    assert told == [("mill; hill", {*TEXTS}), ("who?", {"who?"})]
 
 
 def test_who_asked_is_answered_whatever_becomes_of_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -28,6 +28,7 @@ def beir(folder: Path, qrels: str, name: str = "test.tsv") -> Path:
     [
         ("test.tsv", "query-id\tcorpus-id\tscore\nq1\td2\t1\nq1\td0\t2\nq2\td3\t1\nq2\td1\t0\n"),
         ("test.txt", "q1 0 d2 1\nq1 0 d0 2\nq2 0 d3 1\nq2 0 d1 0\n"),
+        ("test.tsv", "query-id\tcorpus-id\tscore\nq1\td2\t1.0\nq1\td0\t2\nq2\td3\t0.5\n"),
     ],
 )
 def test_judged_queries_share_the_corpus(tmp_path: Path, name: str, qrels: str) -> None:

@@ -103,6 +103,13 @@ def test_what_was_returned_is_found_again(
         {"document": {"text": SENTENCES[1]}, "doc_id": 7},
         {"passage_text": SENTENCES[1], "metadata": {"source": 3}},
         {"body": SENTENCES[1], "blob": None},
+        {"id": "x", "score": 0.5, "payload": {"page_content": SENTENCES[1], "score": "none", "id": 7}},
+        {"id": "x", "metadata": {"text": SENTENCES[1]}},
+        {"_id": "x", "_score": 1.5, "_source": {"text": SENTENCES[1]}},
+        {"document": SENTENCES[1], "score": 0.4},
+        {"document": "Lamps of the mill", "text": SENTENCES[1]},
+        [{"page_content": SENTENCES[1], "metadata": {}}, 0.3],
+        [SENTENCES[1], 0.3],
         "1",
     ],
 )
@@ -235,6 +242,20 @@ def test_scores_that_say_no_order_are_not_shown_as_worth(workspace: Workspace) -
     named = [{"chunk_id": 4, "relevance_score": 0.1}, {"chunk_id": 2, "distance": 0.7}]
     passages = brought(workspace, {"query": QUERY, "retrieved": named})[0].detail["passages"]
     assert [passage["score"] for passage in passages] == [0.1, 0.7]
+
+
+@pytest.mark.parametrize("others", [[], [{"chunk_id": 2, "distance": 0.1}]])
+def test_a_distance_is_no_worth_alone_either(workspace: Workspace, others: list[Any]) -> None:
+    [one] = brought(workspace, {"query": QUERY, "retrieved": [{"chunk_id": 4, "distance": 0.1}, *others]})
+    assert facts_of(one.trace.started.method).score_name == "1/rank"
+    assert one.trace.steps[0].q_value == 1.0
+
+
+def test_a_score_that_is_missing_is_none_of_a_whole_file() -> None:
+    line = {"query": QUERY, "retrieved": [1, 2], "scores": [0.4, None], "answer": " "}
+    [run] = read_foreign({"a.jsonl": json.dumps(line).encode()})
+    assert [passage.score for passage in run.calls[0].passages] == [0.4, None]
+    assert run.answer is None, "a blank says that nothing was answered"
 
 
 def test_a_trec_run_with_its_queries_passages_and_qrels(workspace: Workspace) -> None:
@@ -388,7 +409,10 @@ def test_the_question_of_a_trace_is_in_its_root_or_else_at_the_retriever(asked: 
     for no_parent in (None, float("nan"), "0" * 16):
         run = phoenix(span("CHAIN", no_parent, input=asked, output=answer), llm, found)
         assert (run.query, run.answer, len(run.calls)) == (query, "Emil", 1)
-    assert phoenix(span("CHAIN", None, input=asked), llm, found).answer == ""
+    assert phoenix(span("CHAIN", None, input=asked), llm, found).answer is None
+    for said, last in ((("Emil", None), "Emil"), (("Emil", "Emil"), "Emil"), (("Emil", "Anna"), None)):
+        models = [span("LLM", output=words) for words in said]
+        assert phoenix(span("CHAIN", None, input=asked), found, *models).answer == last
 
 
 PASSAGES = [{"document.content": SENTENCES[1], "document.id": None}, {"document": {"content": SENTENCES[4]}}]
@@ -406,6 +430,56 @@ PASSAGES = [{"document.content": SENTENCES[1], "document.id": None}, {"document"
 def test_retrieved_documents_are_read_in_every_form(given: dict[str, Any]) -> None:
     run = phoenix(span("RETRIEVER", input=QUERY, **given))
     assert [passage.text for passage in run.calls[0].passages] == [SENTENCES[1], SENTENCES[4]]
+
+
+def test_of_retrievers_within_others_the_outermost_with_documents_counts() -> None:
+    """As LlamaIndex has `_retrieve` below `retrieve`, and ensembles their parts; also below one without any."""
+    bundle = json.dumps({"query_bundle": {"query_str": QUERY, "embedding": None}})
+    printed = json.dumps(["<NodeWithScore(node=TextNode(id_=a), score=0.9)>"])
+    outer = span("RETRIEVER", None, PASSAGES, input=QUERY) | {"context.span_id": "a"}
+    within = span("RETRIEVER", "a", input=bundle, output=printed) | {"context.span_id": "b"}
+    part = span("RETRIEVER", "b", PASSAGES[:1], input="lamp")
+    without = outer | {"attributes.retrieval.documents": None}
+    for spans, n in (
+        ((within, outer), 2),
+        ((part, within, outer), 2),
+        ((part, within, without), 1),
+        ((without, within), 0),
+        ((within,), 0),
+    ):
+        [call] = phoenix(*spans).calls
+        assert len(call.passages) == n
+    assert phoenix(within).query == QUERY
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [span("CHAIN", None, input=json.dumps({"data": {"text_embedder": {"text": QUERY}, "x": {"k": 3}}}))],
+        [span("EMBEDDING", input=json.dumps({"text": QUERY}))],
+        [span("EMBEDDING") | {"attributes.embedding.embeddings": [{"embedding.text": QUERY}]}],
+    ],
+)
+def test_a_retriever_that_got_a_vector_was_asked_what_was_embedded(others: list[Any]) -> None:
+    """As Haystack's."""
+    vector = json.dumps({"query_embedding": [0.1] * 384, "top_k": None})
+    found = span("RETRIEVER", documents=PASSAGES, input=vector)
+    run = phoenix(found, *others)
+    assert (run.query, run.calls[0].query) == (QUERY, QUERY)
+    with pytest.raises(BadRequest, match="the question is empty; give one in the file, or leave this out"):
+        phoenix(found)
+
+
+def test_spans_as_phoenix_answers_with_underscores(workspace: Workspace) -> None:
+    """A score that is no number is none."""
+    values = {"openinference.span.kind": "RETRIEVER", "input.value": QUERY}
+    values["retrieval.documents.0.document.content"] = SENTENCES[1]
+    attributes = [{"key": key, "value": {"string_value": value}} for key, value in values.items()]
+    attributes.append({"key": "retrieval.documents.0.document.score", "value": {"double_value": "NaN"}})
+    one_span = {"trace_id": "t", "parent_span_id": None, "start_time_unix_nano": 1_000_000}
+    answer = {"data": [one_span | {"end_time_unix_nano": 3_000_000, "attributes": attributes}]}
+    [one] = bring(read_foreign({"spans.json": json.dumps(answer).encode()}), workspace, "x")
+    assert (one.run.query, one.trace.chosen, one.run.calls[0].milliseconds) == (QUERY, (1,), 2)
 
 
 def test_a_span_of_otlp_alone_on_its_line(workspace: Workspace) -> None:
@@ -437,8 +511,19 @@ def test_a_span_of_otlp_alone_on_its_line(workspace: Workspace) -> None:
             json.dumps(span("RETRIEVER", documents="[x]")).encode(),
             "documents of trace 't' can't be",
         ),
+        (
+            "a.json",
+            json.dumps(
+                span("RETRIEVER", documents=[{"document.content": "a", "document.score": "high"}])
+            ).encode(),
+            "unable to parse string as a number\\); correct it, or leave the trace out",
+        ),
         ("a.jsonl", b'{"query": "who?", "retrieved": [{"quote": "a", "score": 1}]}', "names no text, id or"),
         ("a.jsonl", b'{"query": "who?", "retrieved": [[7, 5]]}', "offsets 7 to 5 hold no text"),
+        ("a.jsonl", b'{"query": "who?", "documents": [["a", "b"]]}', "is a list of 2, not a pair of offsets"),
+        ("a.json", json.dumps({"attributes.a": {"0": 1}}).encode(), 'with to_json\\(orient="records"\\)'),
+        ("a.json", json.dumps({"0": {"attributes.a": 1}}).encode(), 'with to_json\\(orient="records"\\)'),
+        ("a.json", b'{"columns": [], "index": [], "data": []}', 'with to_json\\(orient="records"\\)'),
         ("a.jsonl", b'{"query": "who?", "retrieved": ["a"], "scores": [1, 2]}', "2 scores for 1 passages"),
         (
             "a.jsonl",
