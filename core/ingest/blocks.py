@@ -5,8 +5,8 @@ a syntax tree: a general parser needs some hundred times the memory of a long li
 lines anyway. Follows CommonMark and the pipe tables of GitHub for top-level blocks; fenced code, HTML
 comments and quotes are text whatever they contain. Departs from CommonMark in small things: a list of another
 bullet right below a list is a list of its own even inside an item's lazy lines, and HTML blocks other than
-comments, scripts and preformatted text are ordinary text. Checked in the tests against markdown-it on real
-documents.
+comments, scripts and preformatted text are ordinary text, but for headings on a line of their own. Code that
+Jekyll and Hugo highlight is text, too. Checked in the tests against markdown-it on real documents.
 """
 
 from __future__ import annotations
@@ -32,18 +32,23 @@ _LINE = re.compile(
         | (?P<marker>[-+*]|\d{1,9}[.)])(?:[ \t]++(?P<content>\S)?|$)
         | (?P<quote>>)
         | (?P<raw><!--|<(?:script|pre|style|textarea)\b)
+        | <h(?P<level>[1-6])(?:[ ][^<>]*+)?>(?=(?:(?!</h[1-6]>).)*+</h[1-6]>[ \t]*+$)
+        | \{(?:%-?|\{[<%])[ ]*+(?P<shown>highlight)\b
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
 _ANY_FENCE = re.compile(r"[ \t]*+(?:[-+*][ \t]++|\d{1,9}[.)][ \t]++)*+(`{3,}+(?=[^`]*+$)|~{3,}+)")
 _RAW_END = re.compile(r"-->|</(?:script|pre|style|textarea)>", re.IGNORECASE)
+_SHOWN_END = re.compile(r"^ {0,3}\{(?:%-? *+end|\{[<%] *+/ *+)highlight\b.*$", re.MULTILINE)
+"""Ends code as Jekyll and Hugo write it."""
+_FRONT = re.compile(r"---\n|\n{0,3}(?:---|(\+\+\+))\n(?=\s*+(?:#|[\w.-]++\s*+[:=]))")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?: \"[^\"]*\")?\)")
 _MARKUP = re.compile(
     r"""(?<!\\)(?:`+|\*+(?=\S)|(?<=\S)\*+|(?<!\w)_+|_+(?!\w))|\{\#[^{}]*\}|</?\w[^<>]*>""", re.VERBOSE
 )
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _MARKED = re.compile(r"[*`_{<\[\\&]")
-_MARKING = frozenset(" `~#-*_=+><")
+_MARKING = frozenset(" `~#-*_=+><{")
 """First characters of the lines that may be more than text; digits are others."""
 
 
@@ -88,6 +93,8 @@ class _Scanner:
         self.paragraph = -1
         self.previous = (0, 0)
         """The line before, as a span: the header row when a table's rule follows."""
+        self.may_end_shown = True
+        """Whether code of Jekyll or Hugo ends below."""
         self._skip_front_matter()
 
     def line(self) -> tuple[str, int]:
@@ -115,6 +122,8 @@ class _Scanner:
             return self._heading(
                 start, end, len(match["hashes"]), line[match.end("hashes") :].rstrip().rstrip("#")
             )
+        if match["level"] and self.paragraph < 0:
+            return self._heading(start, end, int(match["level"]), line[match.end() :])
         if match["rule"]:
             return self._rule(match, start, end)
         if match["marker"] and self._may_begin_list(match):
@@ -123,6 +132,8 @@ class _Scanner:
         # What follows is no structure inside: fences and raw HTML are passed over whole.
         if match["fence"]:
             self._skip_fence(match["fence"])
+        elif match["shown"] and self.may_end_shown:
+            self._skip_shown()
         elif match["raw"] and (match["raw"] == "<!--" or self.paragraph < 0):
             self._skip_raw(start + match.end())
         elif match["quote"]:
@@ -205,6 +216,12 @@ class _Scanner:
         end = closing.search(self.text, self.position)
         self.position = end.end() + 1 if end else len(self.text)
 
+    def _skip_shown(self) -> None:
+        self.paragraph = -1
+        end = _SHOWN_END.search(self.text, self.position)
+        self.may_end_shown = end is not None
+        self.position = end.end() + 1 if end else self.position
+
     def _skip_raw(self, position: int) -> None:
         self.paragraph = -1
         match = _RAW_END.search(self.text, position)
@@ -212,9 +229,11 @@ class _Scanner:
         self.position = end + 1 if end >= 0 else len(self.text)
 
     def _skip_front_matter(self) -> None:
-        if self.text.startswith("---\n"):
-            end = self.text.find("\n---\n", 3, 20_000)
-            self.position = end + 5 if end >= 0 else 0
+        """Keys and values in YAML or TOML, as generators of sites write them."""
+        if front := _FRONT.match(self.text):
+            ends = re.compile(r"^\+{3}$" if front[1] else r"^(?:-{3}|\.{3})$", re.MULTILINE)
+            end = ends.search(self.text, front.end(), 20_000)
+            self.position = end.end() + 1 if end else 0
 
 
 class _Items:

@@ -1,6 +1,6 @@
 """A page's tree without its low-signal elements.
 
-What is left is what a reader came for. Scripts, styles, media and form fields are no text. Menus, page
+What is left is what a reader came for. Scripts, styles, media and fields to fill in are no text. Menus, page
 headers and footers, banners, boxes and hidden elements are side matter, judged by where they stand, how much
 prose they hold and how much of it is links; a name such as `consent` or `ads` never decides alone. What a
 button, label, summary or tab opens is content, and so are they. Struck text is left out, so that it never
@@ -13,10 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, takewhile
 
 from bs4 import BeautifulSoup, Tag
-from bs4.element import NavigableString
+from bs4.element import NavigableString, PageElement
 
 from core.ingest.hidden import (
     beside,
@@ -31,7 +31,7 @@ from core.ingest.inline import HEADINGS, is_note, name_lifted
 from core.ingest.mathml import write_formulas
 from core.ingest.plain import simplify
 from core.ingest.soup import hollow, tags_named
-from core.ingest.tables import unwrap_layout_tables
+from core.ingest.tables import is_data_table, unwrap_layout_tables
 
 _DROPPED = frozenset(
     [
@@ -47,6 +47,18 @@ _UNREAD = frozenset(["option", "textarea", "svg", "map"])
 _TICKED = frozenset(["radio", "checkbox"])
 _NO_FIELDS = _TICKED | {"hidden", "button", "submit", "reset", "image"}
 """Types of input that nobody types into."""
+_WRITTEN = frozenset(
+    ["", "text", "email", "tel", "number", "date", "time", "month", "week", "datetime-local"]
+)
+"""Types of input whose value people see as it is."""
+_STATE = re.compile(
+    r"sold[ -]?out|out of stock|(?:un|not )available|fully booked|discontinued|coming soon|ausverkauft"
+    r"|vergriffen|ausgebucht|nicht verfügbar|épuisé|rupture de stock|indisponible|agotado|no disponible"
+    r"|esaurit[oa]|non disponibile|esgotado|uitverkocht|niet leverbaar|slutsåld|fullbokad|udsolgt"
+    r"|utsolgt|loppuunmyyty|wyprzedan|niedostępn|нет в наличии|売り切れ|售罄|缺货|품절",
+    re.IGNORECASE,
+)
+"""Words of a button that is no command: nothing is to be had."""
 _NOTES = re.compile(r"(?<![a-z])(?:(?:foot|end)-?notes?|references|bibliography)(?![a-z])", re.IGNORECASE)
 _CHROME_ROLES = frozenset(["navigation", "contentinfo", "search", "menu", "menubar", "toolbar", "tooltip"])
 _CHROME_NAME = re.compile(
@@ -74,16 +86,25 @@ _LIST_NAME = re.compile(
     r"|tag-?(?:list|cloud)?s?|teasers?|pagination|pager|languages?|login|account)(?![a-z])",
     re.IGNORECASE,
 )
+_ELSEWHERE = re.compile(r"related|recommend|trending|popular|most-?read|teasers", re.IGNORECASE)
+"""Names of lists of other pages, with whatever stands beside each."""
 _OPENED_NAME = re.compile(
     r"(?<![a-z])(?:tab(?:s|-?(?:panes?|panels?|contents?))?|panes?|panels?|accordion[a-z]*|collaps(?:ed?|ible|able)"
     r"|toggled?|expand(?:ed|able)?|faq[a-z]*|answers?|details|spoilers?|more(?!-?info))(?![a-z])",
     re.IGNORECASE,
 )
+_TAB_NAME = re.compile(r"(?<![a-z])tab(?:s|bed|-?(?:panes?|panels?|contents?))?(?![a-z])", re.IGNORECASE)
 _UNOPENED_NAME = re.compile(
     r"(?<![a-z])(?:errors?|empty|loading|copied|hint|less|close|menu|only)(?![a-z])", re.IGNORECASE
 )
 _QUESTION_NAME = re.compile(r"(?<![a-z])(?:accordion|collaps|faq|question)", re.IGNORECASE)
 _ASKING_NAME = re.compile(r"question|title|head|trigger|button|toggle(?![\w-])", re.IGNORECASE)
+_HOME = re.compile(r"(?:https?://[^/]{1,200})?(?:\.?/)?(?:(?:index|home)\.\w{3,5})?", re.IGNORECASE)
+"""Where the name of a site leads to."""
+_REACHED = re.compile(r"(?:tel|mailto):\s*[\w+]", re.IGNORECASE)
+"""A link that is the datum itself: a number or an address."""
+_COUNT = re.compile(r"\(\d{0,9}\)|\W")
+"""Beside a link, what says no more than that there are more."""
 _SENTENCE = re.compile(r"[^.…]([.!]|。)\s*\Z")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STRIKING_STYLE = re.compile(r"text-decoration[\w-]{0,20}\s{0,20}:[^;]{0,100}?line-through", re.IGNORECASE)
@@ -109,6 +130,9 @@ _LIST = 3
 """Boxes of a kind that are a list."""
 _SENTENCE_END = re.compile(r"[.!?…](?=\s|$)|[。！？]")
 _TITLING = HEADINGS | {"summary", "dt", "th", "legend", "caption"}
+_NAMING = _TITLING - {"th"} | {"dd", "figcaption"}
+_HEAD_LINKS = 2
+"""Most links of an item's head: its title or author, and its date."""
 _CELLS = frozenset(["table", "thead", "tbody", "tfoot", "tr", "td", "th"])
 _MAIN = frozenset(["article", "main"])
 _PARTS = _MAIN | {"section", "body", "[document]"}
@@ -186,12 +210,13 @@ def clean(soup: BeautifulSoup, *, keep_side_matter: bool = False, from_office: b
     """
     _drop_page_marks(soup)
     write_formulas(soup, is_hidden)
-    name_lifted(soup)
+    name_lifted(soup, styled_classes)
     struck = _STRIKING_NAMES | styled_classes(soup, _STRIKING_STYLE)
     mark_hidden(soup)
     join_cut_off(soup)
     keep_only_words(soup)
-    ticked = _ticked_labels(soup)
+    _show_values(soup)
+    ticked, choosing = _labels_of_boxes(soup)
     fields = set()
     unread = 0
     for tag in tags_named(soup, _DROPPED):
@@ -201,7 +226,9 @@ def clean(soup: BeautifulSoup, *, keep_side_matter: bool = False, from_office: b
         if tag.name in _UNREAD:
             unread += _n_words([tag])
         hollow(tag)
-    left_out = _Weeding(soup, fields, struck, ticked).drop(keep_side_matter=keep_side_matter or from_office)
+    left_out = _Weeding(soup, fields, struck, ticked, choosing).drop(
+        keep_side_matter=keep_side_matter or from_office
+    )
     unwrap_layout_tables(soup, from_office=from_office)
     simplify(soup)
     return replace(left_out, unread=unread)
@@ -216,12 +243,71 @@ def _drop_page_marks(soup: BeautifulSoup) -> None:
             hollow(tag)
 
 
-def _ticked_labels(soup: BeautifulSoup) -> set[int]:
-    """Ids of the labels of boxes and buttons that are ticked: an ingredient, a task, an answer of a quiz."""
+def _show_values(soup: BeautifulSoup) -> None:
+    """Puts what a visible field holds in its place, where it is fixed, within words or alone in a cell."""
+    out_of_sight: set[int] = set()
+    data_tables: dict[int, bool] = {}
+    for tag in [tag for tag in soup.descendants if isinstance(tag, Tag)]:
+        if id(tag.parent) in out_of_sight or is_hidden(tag):
+            out_of_sight.add(id(tag))
+        elif tag.name in ("input", "select", "textarea") and (value := _value_of(tag)):
+            near = (tag.previous_sibling, tag.next_sibling)
+            is_within = all(
+                isinstance(node, NavigableString) and any(map(str.isalnum, node)) for node in near
+            )
+            if is_within or _is_fixed(tag) or _is_alone_in_cell(tag, data_tables):
+                tag.string = value
+                tag.name, tag.attrs = "span", {}
+
+
+def _value_of(field: Tag) -> str:
+    """What people see in a field; no secret, and no address for them to copy."""
+    if field.name == "textarea":
+        return field.get_text().strip()
+    if field.name == "select":
+        options = tags_named(field, ("option",))
+        chosen = [option for option in options if option.has_attr("selected")]
+        chosen = chosen or options[: field.has_attr("disabled")]
+        return ", ".join(" ".join(option.get_text().split()) for option in chosen)
+    value = str(field.get("value", "")).strip()
+    is_shown = _kind_of_input(field) in _WRITTEN or _is_state(field)
+    return value if is_shown and not value.startswith(("http:", "https:")) else ""
+
+
+def _is_fixed(field: Tag) -> bool:
+    return field.has_attr("readonly") or field.has_attr("disabled") or _is_state(field)
+
+
+def _is_state(field: Tag) -> bool:
+    is_button = field.name == "input" and _kind_of_input(field) in ("submit", "button")
+    return is_button and _STATE.search(str(field.get("value", ""))) is not None
+
+
+def _is_alone_in_cell(field: Tag, data_tables: dict[int, bool]) -> bool:
+    cell = field.parent
+    if cell is None or cell.name not in ("td", "th") or len(cell.contents) > 3:
+        return False
+    table = cell.find_parent("table")
+    if table is not None and id(table) not in data_tables:
+        data_tables[id(table)] = is_data_table(table)
+    is_data = table is not None and data_tables[id(table)]
+    return is_data and cell.get_text(strip=True) == field.get_text(strip=True)
+
+
+def _labels_of_boxes(soup: BeautifulSoup) -> tuple[set[int], set[int]]:
+    """Ids of the labels of boxes and buttons that are ticked, as an ingredient, a task, an answer of a quiz
+    may be; and of those that stand apart from the radio button that they choose, as tabs do.
+    """
     named = {str(label.get("for")): label for label in tags_named(soup, ("label",)) if label.get("for")}
-    boxes = (box for box in tags_named(soup, ("input",)) if _kind_of_input(box) in _TICKED)
-    labels = (named.get(str(box.get("id"))) or box.find_parent("label") for box in boxes)
-    return {id(label) for label in labels if label is not None}
+    ticked, choosing = set(), set()
+    for box in tags_named(soup, ("input",)):
+        if (kind := _kind_of_input(box)) in _TICKED:
+            label = named.get(str(box.get("id")))
+            if kind == "radio" and label is not None:
+                choosing.add(id(label))
+            if (label := label or box.find_parent("label")) is not None:
+                ticked.add(id(label))
+    return ticked, choosing
 
 
 def _kind_of_input(box: Tag) -> str:
@@ -232,13 +318,21 @@ class _Weeding:
     """The elements of a page with their sizes, and what is dropped of them."""
 
     def __init__(
-        self, soup: BeautifulSoup, fields: set[int], struck: frozenset[str], ticked: set[int]
+        self,
+        soup: BeautifulSoup,
+        fields: set[int],
+        struck: frozenset[str],
+        ticked: set[int],
+        choosing: set[int],
     ) -> None:
         self._soup = soup
         self._struck = struck
         self._ticked = ticked
+        self._choosing = choosing
         self._sizes = _sizes(soup, fields)
         self._by_id: dict[str, Tag] = {}
+        self._labelled: dict[str, Tag] = {}
+        """Panels by the names of their tabs."""
         self._referred: set[str] = set()
         self._controlled: set[str] = set()
         """Names of what a control says that it opens; other links may lead to anything."""
@@ -247,14 +341,19 @@ class _Weeding:
         for tag in soup.descendants:
             if isinstance(tag, Tag) and tag.attrs:
                 self._note(tag)
+        self._heading_panels: dict[int, bool] = {}
+        """Whether a list names the boxes behind it, by its id."""
         self._opened: set[int] = set()
         """Elements right behind a button or label that opens them."""
+        self._data_tables: dict[int, bool] = {}
         self._unnamed: dict[int, int] = {}
         """Characters of an element outside of the labels and buttons in it."""
 
     def _note(self, tag: Tag) -> None:
         if name := tag.get("id"):
             self._by_id.setdefault(str(name), tag)
+        if tag.get("role") == "tabpanel" and (name := tag.get("aria-labelledby")):
+            self._labelled.setdefault(str(name), tag)
         if tag.name in _CONTROLS:
             target = str(tag.get("href", ""))
             if target.startswith("#") and len(target) > 1:
@@ -311,11 +410,12 @@ class _Weeding:
     def _name_panels(self) -> None:
         """Puts the name of a tab before what it opens, once, unless that begins with it."""
         named: dict[int, str] = {}
-        for tab in list(self._soup.descendants):
-            if not isinstance(tab, Tag) or not _is_tab(tab) or _within_words(tab):
+        tabs = [tag for tag in self._soup.descendants if isinstance(tag, Tag) and self._is_tab(tag)]
+        in_order = self._panels_in_order(tabs)
+        for tab in tabs:
+            if _within_words(tab):
                 continue
-            target = str(tab.get("aria-controls") or tab.get("href") or tab.get("data-bs-target") or "")
-            panel = self._by_id.get(target.removeprefix("#"))
+            panel = self._panel_of(tab) or in_order.get(id(tab))
             name = " ".join(tab.get_text(" ").split())
             if panel is None or not name or any(parent is panel for parent in tab.parents):
                 continue
@@ -328,6 +428,73 @@ class _Weeding:
                     panel.insert(0, title)
             if named[id(panel)] == name:
                 hollow(tab)
+
+    def _is_tab(self, tag: Tag) -> bool:
+        """Whether an element is a tab: it says so, labels one of several radio buttons, opens what is called
+        a tab, or leads, with all others of its list, to the boxes behind that.
+        """
+        if _is_tab(tag):
+            return True
+        if id(tag) in self._choosing:
+            return any(_TAB_NAME.search(_names_of(box)) for box in islice(tag.parents, 2))
+        if tag.name == "button" and any(near.name == "button" for near in beside(tag)):
+            targets = (self._by_id.get(name) for name in _names_in(tag, _REFERENCES))
+            return any(target is not None and _TAB_NAME.search(_names_of(target)) for target in targets)
+        item = tag.parent
+        if tag.name != "a" or item is None or item.name != "li" or item.parent is None:
+            return False
+        panel = self._by_id.get(str(tag.get("href", "")).removeprefix("#"))
+        return panel is not None and panel.name == "div" and self._heads_panels(item.parent)
+
+    def _heads_panels(self, menu: Tag) -> bool:
+        """Whether a list holds nothing but links to the boxes right behind it, which have no headings."""
+        if id(menu) not in self._heading_panels:
+            names = [str(link.get("href", "")).removeprefix("#") for link in tags_named(menu, ("a",))]
+            boxes = (node for node in menu.next_siblings if isinstance(node, Tag))
+            panels = list(islice(boxes, len(names)))
+            is_all = len(names) > 1 and names == [str(panel.get("id", "")) for panel in panels]
+            is_menu = is_all and self._size(menu).linked == self._size(menu).text
+            self._heading_panels[id(menu)] = is_menu and all(panel.find(HEADINGS) is None for panel in panels)
+        return self._heading_panels[id(menu)]
+
+    def _panel_of(self, tab: Tag) -> Tag | None:
+        """What a tab, or a panel of itself, says that it opens."""
+        target = str(tab.get("aria-controls") or tab.get("href") or tab.get("data-bs-target") or "")
+        named = (target.removeprefix("#"), *(_names_in(tab, _REFERENCES) if tab.name == "button" else ()))
+        panels = (self._by_id.get(name) for name in named)
+        return next(filter(None, panels), None) or self._labelled.get(str(tab.get("id", "")))
+
+    def _panels_in_order(self, tabs: list[Tag]) -> dict[int, Tag]:
+        """The panels of rows of tabs with as many boxes behind them, or in the box behind, by tabs' ids."""
+        rows: dict[int, list[Tag]] = {}
+        for tab in tabs:
+            inner = tab
+            while inner.parent is not None and inner.parent.name in ("li", "span"):
+                inner = inner.parent
+            if inner.parent is not None and (tab.get("role") == "tab" or id(tab) in self._choosing):
+                rows.setdefault(id(inner.parent), []).append(tab)
+        found: dict[int, Tag] = {}
+        for row in rows.values():
+            panels = self._boxes_behind(row) if len(row) > 1 else []
+            if len(panels) == len(row) and all(panel.name in _BLOCKS for panel in panels):
+                found.update((id(tab), panel) for tab, panel in zip(row, panels, strict=True))
+        return found
+
+    def _boxes_behind(self, row: list[Tag]) -> list[Tag]:
+        """The panels behind a row of tabs that has a box to itself, or those in what stands behind it."""
+        length = sum(self._size(tab).text for tab in row)
+        box = row[0]
+        while box.parent is not None and self._size(box.parent).text <= length:
+            box = box.parent
+        if self._size(box).text != length:
+            return []
+        near = (
+            node for node in islice(box.next_siblings, 2 * len(row) + _LOOK_BACK) if isinstance(node, Tag)
+        )
+        boxes = [node for node in near if self._size(node).text]
+        if boxes and boxes[0].get("role") != "tabpanel":
+            return [node for node in boxes[0].children if isinstance(node, Tag) and self._size(node).text]
+        return list(takewhile(lambda box: box.get("role") == "tabpanel", boxes))
 
     @staticmethod
     def _within(tag: Tag, place: _Place, size: _Size, total: _Size) -> _Place:
@@ -386,6 +553,7 @@ class _Weeding:
             place.titling
             or self._is_datum(tag, place, size)
             or _is_tab(tag)
+            or (tag.name == "button" and (tag.get("role") == "radio" or _is_told_state(tag, size)))
             or self._has_target(tag)
             or (not place.form and len(tag.get_text(" ").split()) >= _QUESTION_WORDS)
         )
@@ -414,7 +582,11 @@ class _Weeding:
         or a row, a word of a sentence.
         """
         parent = tag.parent
-        if parent is None or place.form or size.n_fields or not size.text:
+        if parent is None or size.n_fields or not size.text:
+            return False
+        if tag.name == "label" and not tag.get("for") and self._names_value(tag):
+            return True
+        if place.form:
             return False
         if id(tag) in self._ticked:
             return True
@@ -437,6 +609,20 @@ class _Weeding:
             self._unnamed[id(parent)] = self._size(parent).text - named_text
         is_alone = parent.name in ("td", "th", "li", "dt") and self._size(parent).text == size.text
         return is_alone or self._unnamed[id(parent)] > 0
+
+    def _names_value(self, label: Tag) -> bool:
+        """Whether words stand behind a label, and no field before the next."""
+        has_words = False
+        for node in islice(label.next_siblings, _LOOK_BACK):
+            if isinstance(node, Tag):
+                if node.name in ("label", "button"):
+                    break
+                if self._size(node).n_fields:
+                    return False
+                has_words = has_words or self._size(node).text > self._size(node).linked
+            else:
+                has_words = has_words or any(map(str.isalnum, node.get_text()))
+        return has_words
 
     def _row_of(self, box: Tag, size: _Size) -> Tag:
         """What a label stands in, or that and its value where it has a box to itself."""
@@ -463,7 +649,8 @@ class _Weeding:
             is_content = few_links and (place.section or self._follows_words(tag))
             return float(not is_content and not size.is_prose() and not self._holds_notes(tag))
         if tag.name == "header" or role == "banner":
-            return float(not place.section and not size.is_prose() and not self._is_titled(tag, size))
+            is_content = place.section or self._is_titled(tag, size) or self._names_next(tag, size)
+            return float(not is_content and not size.is_prose())
         if tag.name == "footer" or role == "contentinfo":
             is_content = place.quote or (place.section and few_links)
             return float(not is_content and not self._holds_notes(tag))
@@ -480,7 +667,61 @@ class _Weeding:
         if (is_named and self._is_box(tag, names, place, size)) or _is_legal_line(tag, names, size):
             return _MAX_NAMED_SHARE
         is_list = _LIST_NAME.search(names) is not None and size.linked > _MAX_LIST_LINKS * size.text
-        return _MAX_NAMED_SHARE if is_list else 0.0
+        return _MAX_NAMED_SHARE if is_list and not self._is_said(tag, size) else 0.0
+
+    def _is_said(self, tag: Tag, size: _Size) -> bool:
+        """Whether links with a menu's name are content: by where they stand, as in a cell of data, a term, a
+        heading, the head of an item, a list with a heading of its own; or by the words beside each of them.
+        """
+        if tag.name in _CELLS:
+            return self._is_in_data(tag)
+        if tag.name in _NAMING:
+            return not _leads_home(tag)
+        if self._names_next(tag, size) or _is_reached(tag):
+            return True
+        is_own = _ELSEWHERE.search(_names_of(tag)) is None
+        return is_own and (self._is_headed(tag) or _is_priced(tag))
+
+    def _is_in_data(self, cell: Tag) -> bool:
+        table = cell.find_parent("table")
+        if table is None or cell.name == "table":  # whose cells are nearly all links
+            return False
+        if id(table) not in self._data_tables:
+            has_header = table.find("th") is not None
+            is_plain = not tags_named(table, _WORDED | {"div", "br"} - {"table"})
+            self._data_tables[id(table)] = (has_header or is_plain) and is_data_table(table)
+        return self._data_tables[id(table)]
+
+    def _names_next(self, tag: Tag, size: _Size) -> bool:
+        """Whether a box is the head of an item, not of the page: a heading alone, or what a small box begins
+        with, before words that are no links.
+        """
+        parent, behind = tag.parent, self._worded(tag.next_siblings)
+        if parent is None or behind is None or _leads_home(tag):
+            return False
+        if self._size(behind).linked > _MAX_PROSE_LINKS * self._size(behind).text:
+            return False
+        if any(self._size(title).text == size.text for title in tags_named(tag, HEADINGS - {"h1"})):
+            return True
+        is_first = not any(node.get_text(strip=True) for node in islice(tag.previous_siblings, _LOOK_BACK))
+        is_item = is_first and 3 * self._size(parent).text < 2 * self._size(self._soup).text
+        return is_item and len(tags_named(tag, ("a",))) <= _HEAD_LINKS
+
+    def _is_headed(self, tag: Tag) -> bool:
+        """Whether a heading that people see stands right before a list, among words."""
+        heading = self._worded(tag.previous_siblings)
+        if heading is None or heading.name not in HEADINGS - {"h1"} or is_spoken(heading):
+            return False
+        before = self._worded(heading.previous_siblings)
+        if before is None or before.name in HEADINGS:
+            return False
+        around = self._size(tag.parent) if tag.parent is not None else _Size()
+        return not self._size(heading).linked and around.linked <= _MAX_ASIDE_LINKS * around.text
+
+    def _worded(self, nodes: Iterable[PageElement]) -> Tag | None:
+        """The first element with text among the next few."""
+        near = (node for node in islice(nodes, _LOOK_BACK) if isinstance(node, Tag))
+        return next((node for node in near if self._size(node).text), None)
 
     def _follows_words(self, tag: Tag) -> bool:
         """Whether a box, or a row of them, stands right behind a heading, a paragraph, a list, a table, and
@@ -547,7 +788,7 @@ class _Weeding:
     @staticmethod
     def _is_box(tag: Tag, names: str, place: _Place, size: _Size) -> bool:
         """Whether what a name calls a banner, an advertisement or the like looks like one."""
-        if tag.name in _CELLS or tag.name in HEADINGS:
+        if tag.name in _CELLS or tag.name in _NAMING:
             return False
         if size.linked > _MAX_ASIDE_LINKS * size.text or _asks_consent(tag, names, place, size):
             return True
@@ -582,6 +823,42 @@ def _sizes(soup: BeautifulSoup, fields: set[int]) -> dict[int, _Size]:
         elif isinstance(node, NavigableString) and node.parent is not None and (length := len(node.strip())):
             sizes.setdefault(id(node.parent), _Size()).text += length
     return sizes
+
+
+def _leads_home(tag: Tag) -> bool:
+    links = (tag, *tags_named(tag, ("a",)))
+    return any(_HOME.fullmatch(str(link["href"])) for link in links if link.get("href"))
+
+
+def _is_reached(tag: Tag) -> bool:
+    links = [tag] if tag.name == "a" else tags_named(tag, ("a",))
+    return all(_REACHED.match(str(link.get("href", ""))) for link in links)
+
+
+def _is_priced(tag: Tag) -> bool:
+    """Whether words or numbers stand beside the links of each of two items or more: dishes and prices."""
+    holder = tag.find(["ul", "ol"]) if tag.name not in ("ul", "ol") else tag
+    items = [part for part in (holder or tag).children if isinstance(part, Tag) and part.name == "li"]
+    if not items:
+        near = (*islice(tag.previous_siblings, _LOOK_BACK), *islice(tag.next_siblings, _LOOK_BACK))
+        alike = (node for node in near if isinstance(node, Tag) and node.name == tag.name)
+        items = [tag, *(node for node in alike if node.get("class") == tag.get("class"))]
+    if any(len(tags_named(item, ("a",))) > _HEAD_LINKS for item in items):
+        return False
+    return len(items) > 1 and all(_COUNT.sub("", _unlinked(item)) for item in items)
+
+
+def _unlinked(tag: Tag) -> str:
+    """The text of an element outside of links."""
+    stack = [tag] * (tag.name != "a")
+    words: list[str] = []
+    while stack:
+        for node in stack.pop().contents:
+            if isinstance(node, Tag):
+                stack.extend([node] * (node.name != "a"))
+            elif isinstance(node, NavigableString):
+                words.append(node)
+    return "".join(words)
 
 
 def _kinds_of(tag: Tag) -> str:
@@ -666,6 +943,10 @@ def _within_words(tag: Tag) -> bool:
     """Whether words stand right beside an element."""
     near = (tag.previous_sibling, tag.next_sibling)
     return any(isinstance(node, NavigableString) and any(map(str.isalnum, node)) for node in near)
+
+
+def _is_told_state(button: Tag, size: _Size) -> bool:
+    return size.text <= _LABEL and _STATE.search(button.get_text(" ")) is not None
 
 
 def _set_off(tag: Tag) -> None:

@@ -33,6 +33,8 @@ _MAGIC = {
 }
 _REMEDY = "save it as HTML, Markdown or plain text and open that"
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f]")
+_TERMINAL = re.compile(r"\x1b(?:\[[0-?]{0,30}[ -/]{0,5}[@-~]|\][^\x07\x1b\n]{0,500}(?:\x07|\x1b\\))")
+"""Colours, moves and links of a terminal."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_CONTROL_SHARE = 0.02
 _GUESS_BYTES = 200_000
@@ -51,10 +53,16 @@ _SAFE_CODEC = re.compile(
 """Codecs but UTF-8 that a page may declare; others (utf-7, escapes) smuggle text past a reader."""
 _LABEL_LENGTH = 40
 _OTHER_NAMES = (
-    (re.compile("^(x-)+|-[ie]$"), ""),  # x-sjis; iso-8859-8-i: in the order of reading
+    (re.compile(r"^(x-)+|(?<=\d)-?[ie]$|:\d{4}$"), ""),  # x-sjis; iso-8859-8-i: in the order of reading
     (re.compile(r"^(windows|win|dos|ms|cp)-?(?=\d)"), "cp"),
+    (re.compile(r"^(cs)?iso-?8859-?(?=\d)"), "iso8859-"),
     (re.compile("^cp31j$"), "cp932"),
-    (re.compile("^gb-2312-80$"), "gb2312"),
+    (re.compile("^(cs)?gb-?2312(-80)?$"), "gb2312"),
+    (re.compile("^cn-big5$"), "big5"),
+    (re.compile("^cseucpkdfmtjapanese$"), "euc-jp"),
+    (re.compile("^(cs)?ks-?c-?5601(-?19..)?$|^cseuckr$"), "euc-kr"),
+    (re.compile("^koi8?$"), "koi8-r"),
+    (re.compile("^(cs)?mac(intosh)?$"), "mac-roman"),
 )
 """What Python calls otherwise than browsers and people do."""
 _WIDER = {
@@ -64,10 +72,14 @@ _WIDER = {
     "iso8859-9": "cp1254",
     "shift_jis": "cp932",
     "euc_kr": "cp949",
-    "big5": "cp950",
+    "big5": "big5hkscs",
     "iso2022_jp": "iso2022_jp_ext",
 }
 """Codecs with which browsers read what is declared as another: they have its characters and more."""
+_AS_BROWSERS = {"big5hkscs": str.maketrans("•､‾∼♁☉¥¢£￭", "‧﹑¯～⊕⊙￥￠￡▓")}
+"""Signs of Big5 that browsers read otherwise."""
+_MOST_VENDORS = 300_000
+"""Characters that are looked for among those of vendors, each of which costs a call."""
 _JIS_ESCAPE = re.compile(rb"\x1b\$[@B]")
 """Begins what is not ASCII in ISO-2022-JP, each byte of which is."""
 
@@ -113,6 +125,7 @@ def normalise(text: str, name: str) -> str:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
         raise BadDocument(f"{name} contains NUL characters and is no text file; {_REMEDY}")
+    text = _TERMINAL.sub("", text)
     cleaned, n_control = _CONTROL.subn(" ", text)
     if n_control > max(8, _MAX_CONTROL_SHARE * len(text)):
         raise BadDocument(f"{name} is binary, not text ({n_control:,} control characters); {_REMEDY}")
@@ -139,8 +152,39 @@ def codec_of(declared: str) -> str | None:
     return _WIDER.get(name, name) if _SAFE_CODEC.fullmatch(name) else None
 
 
-def _replacing(data: bytes, encoding: str, name: str) -> tuple[str, tuple[Notice, ...]]:
+def _as_vendors(error: UnicodeError) -> tuple[str, int]:
+    """What browsers read where Python's codec knows no character: one that vendors added."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    pair = error.object[error.start : error.start + 2]
+    try:
+        if error.encoding == "euc_jp":
+            row, cell = (byte - 0xA1 for byte in pair)
+            pair = bytes([row // 2 + (0x81 if row < 62 else 0xC1), _trail(row, cell)])
+            return pair.decode("cp932"), error.start + 2
+        return pair.decode("cp950"), error.start + 2
+    except ValueError:
+        return "\ufffd", error.end
+
+
+def _trail(row: int, cell: int) -> int:
+    """The second byte in Shift JIS."""
+    return cell + (0x9F if row % 2 else 0x40 if cell < 63 else 0x41)
+
+
+codecs.register_error("core.ingest.vendors", _as_vendors)
+
+
+def _decoded(data: bytes, encoding: str) -> str:
+    """Text of a codec as browsers read it, what is broken replaced."""
     text = data.decode(encoding, "replace")
+    if encoding in ("euc_jp", "big5hkscs") and 0 < text.count("\ufffd") <= _MOST_VENDORS:
+        text = data.decode(encoding, "core.ingest.vendors")
+    return text.translate(_AS_BROWSERS[encoding]) if encoding in _AS_BROWSERS else text
+
+
+def _replacing(data: bytes, encoding: str, name: str) -> tuple[str, tuple[Notice, ...]]:
+    text = _decoded(data, encoding)
     broken = text.count("\ufffd")
     text = normalise(text, name)
     if not broken:
@@ -202,17 +246,19 @@ _OTHER = {
 }
 """The commonest letters of other scripts, likewise."""
 _WIDE = (
-    ("euc-jp", "euc_jp", "\xa1-\xa5\xb0-\xcf"),
-    ("shift_jis", "shift_jis", "\x81-\x83\x88-\x97"),
+    ("euc_jp", "euc_jp", "\xa1-\xa5\xb0-\xcf"),
+    ("cp932", "shift_jis", "\x81-\x83\x88-\x97"),
     ("cp949", "euc_kr", "\xa1-\xa3\xb0-\xc8"),
     ("gb18030", "gb2312", "\xa1-\xa3\xb0-\xd7"),
-    ("big5", "big5", "\xa1-\xa3\xa4-\xc6"),
+    ("big5hkscs", "big5", "\xa1-\xa3\xa4-\xc6"),
 )
 """Encodings with two bytes a character; the part of each that is in use; first bytes of its common ones."""
 _WORDS = re.compile(rb"[A-Za-z]*+[\x80-\xff][A-Za-z\x80-\xff]*+")
 _MOST_OF_WORDS = 20_000
 _REPEATED = re.compile(rb"(.)\1+", re.DOTALL)
 _BEYOND = re.compile("[^\x00-\x7f]++")
+_NO_CHARACTER = re.compile("[\x80-\xa0\ue000-\uf8ff]")
+"""What wide encodings have only where they are none: controls, and characters for private use."""
 _KANA = re.compile("[\u3041-\u30fe]")
 _SMALL = "".join(c for c in map(chr, range(0x530)) if c.islower())
 _CAPITAL = "".join(c for c in map(chr, range(0x80, 0x530)) if c.isupper())
@@ -278,13 +324,16 @@ def _shares(words: bytes, pages: dict[str, tuple[str, ...]]) -> Iterator[tuple[f
 
 def _share_of_wide(data: bytes, name: str, in_use: str, first_bytes: str) -> float:
     """How many of the characters are common ones; less where they are broken or stand alone in other text."""
-    text = data.decode(name, "replace")
-    broken = text.count("\ufffd")
+    text = _decoded(data, name)
+    broken = text.count("\ufffd") + len(_NO_CHARACTER.findall(text))
     stretches = _BEYOND.findall(text)
     beyond = Counter("".join(stretches))
     if broken > _MOST_BROKEN or not beyond:
         return 0.0
-    if name == "euc-jp" and sum(beyond[c] for c in beyond if _KANA.match(c)) < _MIN_KANA * beyond.total():
+    if name == "euc_jp" and sum(beyond[c] for c in beyond if _KANA.match(c)) < _MIN_KANA * beyond.total():
+        return 0.0
+    added = data.decode(name, "replace").count("\ufffd") - text.count("\ufffd") if name == "euc_jp" else 0
+    if 8 * added > beyond.total():  # so many of a vendor's characters are letters of another encoding
         return 0.0
     is_common = re.compile(f"[{first_bytes}]".encode("latin-1")).match
     common = sum(n for c, n in beyond.items() if is_common(c.encode(in_use, "ignore")))

@@ -34,6 +34,7 @@ _TITLE = "{http://purl.org/dc/elements/1.1/}title"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _RELATION = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
+_DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
 _V = "{urn:schemas-microsoft-com:vml}"
 _XML_SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 _STRICT = (
@@ -96,7 +97,9 @@ class _Package:
         self._beside: list[str] = []
         """Notes and comments of the paragraph that is being read."""
         self._n_notes = self._n_struck = self._n_hidden = self._n_deleted = 0
-        self._n_pictures = self._n_embedded = self._n_formulas = 0
+        self._n_pictures = self._n_embedded = self._n_diagrams = self._n_formulas = 0
+        self._chosen = ""
+        """In a dropdown of a form, until a text shows it."""
 
     @property
     def title(self) -> str:
@@ -130,6 +133,7 @@ class _Package:
             (self._n_hidden, "Hidden text left out: {} word{s}."),
             (self._n_deleted, "Tracked deletions left out: {} word{s}."),
             (self._n_pictures, "Pictures left out: {}."),
+            (self._n_diagrams, "Diagrams (SmartArt) left out, with their words: {}."),
             (self._n_embedded, "Embedded objects left out: {}."),
             (self._n_formulas, "Formulas that can't be read: {}, each shown as " + _FORMULA + "."),
         ):
@@ -224,10 +228,13 @@ class _Package:
         elif tag == f"{W}tcPr":
             for span in element.findall(f"{W}gridSpan"):
                 span.set(f"{W}val", str(min(max(1, whole(span.get(f"{W}val"), 1)), MAX_COLUMNS)))
+        elif tag == f"{W}fldChar":
+            return self._field_mark(element)
         elif tag == f"{W}sym":
             code = element.get(f"{W}char", "")
             return [element] if re.fullmatch(r"[0-9A-Fa-f]{1,5}", code) else []
         elif tag != f"{W}sectPr":
+            self._chosen = "" if tag == f"{W}t" and (element.text or "").strip() else self._chosen
             self._walk(element)
             if tag == f"{W}br":  # one of a page or column breaks a line, too
                 element.attrib.pop(f"{W}type", None)
@@ -280,6 +287,18 @@ class _Package:
         self._walk(run)
         return [run]
 
+    def _field_mark(self, mark: Element) -> list[Element]:
+        """With what is chosen in a dropdown of a form, where the field holds no text that shows it."""
+        chosen = ""
+        if mark.get(f"{W}fldCharType") == "end":
+            chosen, self._chosen = self._chosen, ""
+        choices = mark.find(f"{W}ffData/{W}ddList")
+        if choices is not None:
+            entries = [entry.get(f"{W}val", "") for entry in choices.findall(f"{W}listEntry")]
+            at = whole(value_of(choices, "result") or value_of(choices, "default"), 0)
+            self._chosen = entries[at] if 0 <= at < len(entries) else ""
+        return [mark, _text(chosen)] if chosen else [mark]
+
     def _has_mark(self, properties: Element | None, *marks: str) -> bool:
         """Whether a run has one of these marks, by itself or, where it says nothing of them, by its style."""
         if properties is None:
@@ -314,8 +333,10 @@ class _Package:
         boxes = [box for box in element.iter(f"{W}txbxContent") if _has_text(box)]
         if not boxes:
             is_object = element.tag == f"{W}object"
+            is_diagram = element.find(f".//{_DIAGRAM}") is not None
             self._n_embedded += is_object
-            self._n_pictures += not is_object
+            self._n_diagrams += is_diagram
+            self._n_pictures += not (is_object or is_diagram)
             return []
         picture = Element(f"{W}pict")
         SubElement(picture, f"{_V}textbox").extend(boxes)

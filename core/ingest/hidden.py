@@ -9,11 +9,11 @@ datum.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
 from itertools import takewhile
 
 from bs4 import BeautifulSoup, Tag
-from bs4.element import NavigableString
+from bs4.element import AttributeValueList, NavigableString
 
 from core.ingest.inline import HEADINGS
 from core.ingest.soup import hollow, tags_named
@@ -22,15 +22,47 @@ _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGN
 _SHOWING_STYLE = re.compile(r"display\s*+:\s*+(?!none)|visibility\s*:\s*visible", re.IGNORECASE)
 _HIDDEN = "\ue000hidden"
 """Attribute of an element that a style sheet of the page hides."""
-_CLASS = re.compile(r"\.(-?[_a-z][\w-]*)", re.IGNORECASE)
+_UNSEEN = re.compile(
+    r"(?:left|top|right)\s*:\s*-\d{4,6}px|clip\s*:\s*rect\(\s*[01](?:px)?[\s,]", re.IGNORECASE
+)
+_PLACED = re.compile(r"position\s*:\s*(?:absolute|fixed)", re.IGNORECASE)
+_SIZELESS = re.compile(r"font-size\s*:\s*0(?:px)?\s*(?:[;!]|\Z)", re.IGNORECASE)
+_STRIKING_STYLE = re.compile(r"text-decoration[\w-]{0,20}\s{0,20}:[^;]{0,100}?line-through", re.IGNORECASE)
+_STRIKING_CLASS = "text-decoration-line-through"
+_STRUCK_CLASS = "line-through"
+_MARK = re.compile(r"[.#]-?[_a-z][\w-]*+", re.IGNORECASE)
+"""A class or id in a selector."""
+_PART = re.compile(r"([a-z][a-z0-9]*+)?((?:[.#]-?[_a-z][\w-]*+)*+)", re.IGNORECASE)
+_MAX_SELECTOR = 200
+"""Characters of a selector that is read."""
+_MAX_SELECTORS = 20_000
+"""Kept of a style."""
+_MAX_STEPS = 500_000
+"""Elements held against the selectors of a style; none matches behind them."""
 _CSS_PART = re.compile(r"([^{}]*+)([{}])")
 _SIMPLE_CLASS = re.compile(r"[a-z]*\d?\.(-?[_a-z][\w-]*)", re.IGNORECASE)
 _SPOKEN_CLASS = re.compile(r"visually-?hidden|(?<![a-z])sr-only|screen-?reader-text", re.IGNORECASE)
 _DOTS = frozenset(["...", "…", "[...]", "[…]"])
 _MAX_ABBREVIATION = 6
+_MAX_RATING = 60
+"""Characters of a label that says no more than a rating."""
 _PHRASES = frozenset(["span", "a", "b", "strong", "i", "em", "small", "time"])
 _RATING = re.compile(r"[★☆⭐✓✔✗✘●○]")
 """Signs that stand for a value."""
+_RATED = re.compile(
+    r"\d(?:[.,]\d{1,2})?(?: ?(?:/|out of|of|von|sur|su|de|van|av|af) ?\d{1,2})?"
+    r"[ -]?(?:stars?|sternen?|étoiles?|estrellas?|stelle|stjärnor|stjerner|sterren)\b"
+    r"|\brat(?:ed|ing):? \d|\d out of (?:5|10)\b",
+    re.IGNORECASE,
+)
+"""A rating in words."""
+_NUMBER = re.compile(
+    r"\s*(?:(?:step|part|chapter|section|rule|no\.?|§|art\.)\s?)?"
+    r"(?:\d{1,3}(?:\.\d{1,3}){0,4}[.):]?|[(\[]?(?:[a-z]|[ivx]{1,5})[.)\]])\s*|\s*[(\[]\d{1,3}[)\]]\s*",
+    re.IGNORECASE,
+)
+"""What numbers a heading, a step or a clause."""
+_NUMBERED = HEADINGS | {"li", "p", "dt", "summary"}
 _ICON_CLASS = re.compile(r"icon|material|symbol", re.IGNORECASE)
 _ICON_NAME = re.compile(r"\s*[a-z]+(?:_[a-z]+)*\s*")
 """Text that a font draws as a picture."""
@@ -39,6 +71,8 @@ _NO_TITLE = re.compile(
     re.IGNORECASE,
 )
 _WORDLESS = frozenset(["svg", "script", "style", "template", "noscript"])
+_Part = tuple[str, frozenset[str], bool]
+"""Of a selector: the name of an element, its classes and ids, and whether the next one stands right in it."""
 
 
 def _rules(soup: BeautifulSoup) -> Iterator[tuple[str, str, bool]]:
@@ -66,20 +100,113 @@ def styled_classes(soup: BeautifulSoup, style: re.Pattern[str]) -> frozenset[str
     )
 
 
+def _parts(selector: str) -> tuple[_Part, ...]:
+    """What a selector asks of an element and of those around it, the innermost first; nothing for one that
+    asks for more than names, classes and ids.
+    """
+    parts: list[_Part] = []
+    is_right_around = False
+    for word in reversed(selector[: _MAX_SELECTOR + 1].replace(">", " > ").split()):
+        part = _PART.fullmatch(word)
+        if word != ">" and (part is None or len(selector) > _MAX_SELECTOR):
+            return ()
+        if part is not None:
+            parts.append(((part[1] or "").lower(), frozenset(_MARK.findall(part[2])), is_right_around))
+        is_right_around = word == ">"
+    return tuple(parts)
+
+
+class _Styles:
+    """The elements that a page styles so, in print and on all screens, and nowhere otherwise: by `shown`."""
+
+    def __init__(
+        self, soup: BeautifulSoup, style: Callable[[str], object], shown: Set[str] = frozenset()
+    ) -> None:
+        self._by_mark: dict[str, dict[tuple[_Part, ...], None]] = {}
+        self._marks: dict[int, frozenset[str]] = {}
+        self._n_left = _MAX_STEPS
+        self._n_selectors = 0
+        for selectors, body, always in _rules(soup):
+            for selector in selectors.split(",") if always and style(body) else ():
+                parts = _parts(selector) if self._n_selectors < _MAX_SELECTORS else ()
+                if not parts or "no-js" in selector:
+                    continue
+                self._n_selectors += 1
+                name, marks, _ = parts[0]
+                named = marks or {mark for _, around, _ in parts for mark in around}
+                if named and shown.isdisjoint(named):
+                    self._by_mark.setdefault(min(marks, default=name), {})[parts] = None
+        tags = (tag for tag in soup.descendants if isinstance(tag, Tag)) if self._by_mark else ()
+        self.found = [tag for tag in tags if self._is_styled(tag)]
+
+    def _is_styled(self, tag: Tag) -> bool:
+        marks = _marks_of(tag)
+        return any(
+            self._fits(tag, marks, parts)
+            for mark in (tag.name, *marks)
+            for parts in (self._by_mark.get(mark, ()) if self._n_left > 0 else ())
+            if self._n_left > 0
+        )
+
+    def _fits(self, tag: Tag, marks: frozenset[str], parts: tuple[_Part, ...]) -> bool:
+        self._n_left -= 1
+        if parts[0][0] not in ("", tag.name) or not parts[0][1] <= marks:
+            return False
+        waiting = list(reversed(parts[1:]))
+        for near in tag.parents if waiting else ():
+            self._n_left -= 1
+            name, marks, is_right_around = waiting[-1]
+            if id(near) not in self._marks:
+                self._marks[id(near)] = _marks_of(near)
+            if name in ("", near.name) and marks <= self._marks[id(near)]:
+                waiting.pop()
+                if not waiting:
+                    break
+            elif is_right_around:
+                break
+        return not waiting
+
+
+def _marks_of(tag: Tag) -> frozenset[str]:
+    """Classes and id of an element, as selectors write them."""
+    classes = (f".{name}" for name in tag.get_attribute_list("class") if name)
+    return frozenset([*classes, f"#{tag.get('id', '')}"])
+
+
 def mark_hidden(soup: BeautifulSoup) -> None:
-    """Marks elements of classes that a page hides and nowhere shows, as on wide screens or once opened."""
-    hidden = styled_classes(soup, _HIDING_STYLE)
-    if not hidden:
-        return
-    hidden -= {
-        name
+    """Marks elements that a page hides and nowhere shows, as on wide screens or once opened; those that it
+    puts where only screen readers find them; and those that it strikes out.
+    """
+    shown = {
+        mark
         for selectors, body, _ in _rules(soup)
         if _SHOWING_STYLE.search(body)
-        for name in _CLASS.findall(selectors)
+        for mark in _MARK.findall(selectors)
     }
+    hidden, struck, unseen, sizeless = (
+        {
+            id(tag)
+            for tag in _Styles(soup, style, shown if style == _HIDING_STYLE.search else frozenset()).found
+        }
+        for style in (_HIDING_STYLE.search, _STRIKING_STYLE.search, _is_unseen, _SIZELESS.search)
+    )
     for tag in soup.descendants:
-        if isinstance(tag, Tag) and not hidden.isdisjoint(tag.get_attribute_list("class")):
+        if not isinstance(tag, Tag):
+            continue
+        style, classes = str(tag.get("style", "")), tag.get_attribute_list("class")
+        is_sizeless = id(tag) in sizeless or _SIZELESS.search(style) is not None
+        if id(tag) in hidden or (is_sizeless and tag.find(True) is None):
             tag[_HIDDEN] = ""
+        elif (id(tag) in unseen or _is_unseen(style)) and not is_spoken(tag):
+            tag["class"] = AttributeValueList([*classes, "sr-only"])
+            if tag.name not in HEADINGS:
+                tag[_HIDDEN] = ""
+        elif id(tag) in struck or _STRIKING_CLASS in classes:
+            tag["class"] = AttributeValueList([*classes, _STRUCK_CLASS])
+
+
+def _is_unseen(style: str) -> bool:
+    return _UNSEEN.search(style) is not None and _PLACED.search(style) is not None
 
 
 def is_hidden(tag: Tag) -> bool:
@@ -112,6 +239,8 @@ def keep_only_words(soup: BeautifulSoup) -> None:
         elif _says(tag) and (tag.name in _PHRASES or tag.name == spoken.name):
             del tag["aria-hidden"]
     _show_labelled(soup)
+    _show_ratings(soup)
+    _show_numbers(soup)
     holders = tags_named(soup, {"td", "th"} | HEADINGS)
     outer: set[int] = set()
     for holder in holders:
@@ -164,6 +293,48 @@ def _show_labelled(soup: BeautifulSoup) -> None:
                 del part["aria-hidden"]
 
 
+def _show_ratings(soup: BeautifulSoup) -> None:
+    """Shows the rating that only the label of a picture says. Several side by side are to be clicked."""
+    for tag in tags_named(soup, ("img", "span", "div", "i", "svg", "p")):
+        words = described(tag) or str(tag.get("title", ""))
+        if not _RATED.search(words[:_MAX_RATING]) or len(words) > _MAX_RATING or is_hidden(tag):
+            continue
+        near = (str(part.get("aria-label") or part.get("title") or part.get("alt")) for part in beside(tag))
+        is_control = tag.get("role", "img") != "img" or tag.find_parent(["a", "button", "label"]) is not None
+        if not is_control and tag.get_text().strip() in ("", words) and not any(map(_RATED.search, near)):
+            tag.name, tag.attrs = "p" if tag.name == "div" else "span", {}
+            tag.string = words
+            _set_apart(tag)
+
+
+def _show_numbers(soup: BeautifulSoup) -> None:
+    """Shows the hidden number that a heading, a step or a clause begins with."""
+    for holder in tags_named(soup, _NUMBERED):
+        node = next(
+            (node for node in holder.contents if isinstance(node, Tag) or node.get_text().strip()), None
+        )
+        if not isinstance(node, Tag) or node.name not in _PHRASES or node.get("aria-hidden") != "true":
+            continue
+        is_told = any(is_spoken(part) for near in beside(node) for part in _ends(near))
+        is_counted = (
+            holder.parent is not None
+            and holder.parent.name == "ol"
+            and node.get_text().strip(" .").isdecimal()
+        )
+        if not (is_told or is_counted) and _NUMBER.fullmatch(node.get_text()) and _has_words(holder):
+            del node["aria-hidden"]
+            _set_apart(node)
+
+
+def _set_apart(tag: Tag) -> None:
+    """Blanks between an element and words right beside it."""
+    before, behind = tag.previous_sibling, tag.next_sibling
+    if isinstance(before, NavigableString) and before[-1:].isalnum():
+        tag.insert(0, " ")
+    if isinstance(behind, NavigableString) and behind[:1].isalnum():
+        tag.append(" ")
+
+
 def _is_icon(tag: Tag) -> bool:
     named = _ICON_CLASS.search(str(tag.get("class", ""))) is not None
     return named and _ICON_NAME.fullmatch(tag.get_text()) is not None
@@ -171,16 +342,25 @@ def _is_icon(tag: Tag) -> bool:
 
 def _describe_pictures(parts: list[Tag], *, in_heading: bool) -> bool:
     """Whether there are pictures with a description, which is now their text."""
-    described = False
+    is_described = False
     for picture in parts:
-        words = str(picture.get("alt" if picture.name == "img" else "aria-label", ""))
+        words = described(picture)
         is_icon = picture.name in ("img", "svg", "i") or picture.get("role") == "img"
         is_side = in_heading and (picture.find_parent("a") is not None or _NO_TITLE.search(words) is not None)
         if is_icon and words and not is_side:
             picture.string = words
             picture.name, picture.attrs = "span", {}
-            described = True
-    return described
+            is_described = True
+    return is_described
+
+
+def described(picture: Tag) -> str:
+    """What a picture says that it shows."""
+    words = str(picture.get("alt" if picture.name == "img" else "aria-label", ""))
+    if picture.name == "svg" and not words and (title := picture.find("title")) is not None:
+        inner = picture.get_text().strip()
+        words = inner if inner == title.get_text().strip() else ""
+    return words
 
 
 def beside(tag: Tag) -> Iterator[Tag]:

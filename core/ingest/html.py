@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import re
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 
 from core.base.errors import BadDocument
 from core.base.types import Notice
 from core.ingest.clean import clean
 from core.ingest.converted import Converted
 from core.ingest.json_ld import parse_json_ld
-from core.ingest.limits import MAX_HTML_CHARACTERS, MAX_HTML_DEPTH, MAX_HTML_TAGS
+from core.ingest.limits import MAX_HTML_CHARACTERS, MAX_HTML_DEPTH, MAX_HTML_TAGS, MAX_OWN_TAGS
 from core.ingest.markdown import markdown_of
-from core.ingest.soup import parse_html, tags_named
+from core.ingest.soup import hollow, parse_html, tags_named
 from core.ingest.tables import name_signs
 
+_MAX_INNER_PAGES = 2
+"""Levels of pages within pages that are read."""
 _LINK_SIGNS = " ¶§🔗\u200b"
 """Beside a heading, what links to it."""
 _JSON_LD_TYPE = re.compile(r"^\s*application/ld\+json", re.IGNORECASE)
+
+_MAIL_CODE = re.compile(r"(?:[0-9a-f]{2}){4,200}", re.IGNORECASE)
+_MAIL = re.compile(r"[^\s@<>`]+@[^\s@<>`]+")
 
 
 def check_size(html: str, name: str) -> int:
@@ -39,9 +44,12 @@ def check_size(html: str, name: str) -> int:
 def read_html(html: str, name: str, *, keep_side_matter: bool = False) -> Converted:
     """Cleans and converts a page. Raises BadDocument when it is too large."""
     check_size(html, name)
-    soup, flattened = parse_html(
-        html.replace("```", "` ` `")
-    )  # in the text it would begin or end fenced code
+    soup, flattened = _parse(html)
+    for _ in range(_MAX_INNER_PAGES):
+        if not _open_inner(soup):
+            break
+        soup, is_deep = _parse(str(soup))  # so that all of it is as deep as a page may be
+        flattened = flattened or is_deep
     json_ld, notices = parse_json_ld(
         script.get_text()
         for script in tags_named(soup, ("script",))
@@ -52,10 +60,54 @@ def read_html(html: str, name: str, *, keep_side_matter: bool = False) -> Conver
             *notices,
             Notice(f"Elements nested more than {MAX_HTML_DEPTH} levels deep became plain text."),
         )
+    for tag in [tag for tag in soup.descendants if isinstance(tag, Tag) and "data-cfemail" in tag.attrs]:
+        if address := _address(str(tag["data-cfemail"])):
+            tag.string = address
     title = _title(soup)
     name_signs(soup)
     notices = (*notices, *map(Notice, clean(soup, keep_side_matter=keep_side_matter).notices()))
     return Converted(markdown_of(soup), title, notices, json_ld)
+
+
+def _parse(html: str) -> tuple[BeautifulSoup, bool]:
+    return parse_html(html.replace("```", "` ` `"))  # in the text it would begin or end fenced code
+
+
+def _open_inner(soup: BeautifulSoup) -> bool:
+    """Whether there were pages in attributes and parts of elements in templates that people see, as saved
+    pages have them; now they are boxes.
+    """
+    inner = [
+        tag
+        for tag in tags_named(soup, ("iframe", "template"))
+        if tag.get("srcdoc" if tag.name == "iframe" else "shadowrootmode")
+    ]
+    if not inner or sum(str(tag.get("srcdoc", "")).count("<") for tag in inner) > MAX_OWN_TAGS:
+        return False
+    opened: set[int] = set()
+    for tag in inner:
+        page: Tag = tag
+        if tag.name == "iframe":
+            page, _ = parse_html(str(tag["srcdoc"]))
+        if opened.isdisjoint(map(id, tag.parents)):
+            for part in tags_named(page, ("head", "title", "style")):  # its styles hold for itself alone
+                hollow(part)
+        opened.add(id(tag))
+        if page is not tag:
+            tag.clear()
+            tag.extend((page.find("body") or page).contents[:])
+        tag.name = "div"
+        tag.attrs = {name: value for name, value in tag.attrs.items() if name != "srcdoc"}
+    return True
+
+
+def _address(code: str) -> str:
+    """A mail address that Cloudflare hides from robots: hexadecimal bytes, all crossed with the first."""
+    if not _MAIL_CODE.fullmatch(code):
+        return ""
+    key, *crossed = bytes.fromhex(code)
+    address = bytes(byte ^ key for byte in crossed).decode("utf-8", "replace")
+    return address if _MAIL.fullmatch(address) else ""
 
 
 def _title(soup: BeautifulSoup) -> str:

@@ -1,17 +1,19 @@
 """What stands higher, lower or beside words in a line.
 
 Kept from running into its words. Powers and indices get a mark: 10^6, H₂O, T_room. References to notes get
-brackets: 1200[2]. Fractions get their stroke: 1 1/2. The reading of a word stands in parentheses: 漢 (kan).
+brackets: 1200[2]. Fractions get their stroke: 1 1/2. Cents and minutes get their point: $12.99, 9:30. The
+reading of a word stands in parentheses: 漢 (kan).
 Signs beside a heading that only link to it go.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from itertools import islice, takewhile
 
 from bs4 import BeautifulSoup, Tag
-from bs4.element import NavigableString
+from bs4.element import NavigableString, PageElement
 
 from core.ingest.equations import raised
 from core.ingest.soup import hollow, tags_named
@@ -22,12 +24,45 @@ _LINES = HEADINGS | frozenset(
 )
 """Elements that begin a line."""
 _PROSE = HEADINGS | frozenset(["p", "li", "td", "th", "dt", "dd", "blockquote", "figcaption", "caption"])
+_BREAKS = frozenset(["br", "hr", "wbr"])
 _STRONG = frozenset(["strong", "b", "em"])
 _APART = _STRONG | {"span", "time", "mark", "small", "cite", "address", "a"}
 _LABEL_END = frozenset(":.)]")
 _OPENING = "\"'“‘„«([{"
 _ITEM_LABEL = re.compile(r"[(\[]?(?:\d+|[a-zA-Z]|[ivxIVX]+)[.)\]]")
+_ENDS = frozenset("!?.:;,)]%")
+_STYLING_NAME = re.compile(
+    r"\d|(?<![a-z])(?:\w{1,2}(?![\w-])|bold|ital|emph|strong|under|colou?r|high|match|mark|font|text|style|span"
+    r"|calibre|normal|regular|roman|small|caps|upper|lower|drop|initial|first|letter|char|syll|stem|root|prefix"
+    r"|suffix|affix|ending|morph|spell|gram|token|ins|del|add|remove|change|search|find|select|split|part|wrap"
+    r"|visible|invisible|hid|show|ellipsis|trunc|more)",
+    re.IGNORECASE,
+)
+"""Classes that may begin or end within a word."""
+_HEAD_NAME = re.compile(
+    r"(?<![a-z])(?:badge|pill|label|speaker|qty|quantity|amount|count(?:er)?|num(?:ber)?|lineno"
+    r"|(?:verse|line|sec(?:tion)?|para(?:graph)?)-?n(?:o|um(?:ber)?)|time|date)(?![a-z])",
+    re.IGNORECASE,
+)
+"""Classes of what stands before words without being one of them."""
+_TAIL_NAME = re.compile(
+    r"(?<![a-z])(?:badge|pill|chip|label|count(?:er)?|side-?note|foot-?note(?!-?ref)|unit|time|date)(?![a-z])",
+    re.IGNORECASE,
+)
 _LIFTING_STYLE = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.IGNORECASE)
+_SUPER = re.compile(r"vertical-align\s*:\s*super\b", re.IGNORECASE)
+_SUB = re.compile(r"vertical-align\s*:\s*sub\b", re.IGNORECASE)
+_LIST_TYPES = {"a": "lower-?(?:alpha|latin)", "A": "upper-?(?:alpha|latin)", "i": "lower-?roman"}
+_LIST_TYPES |= {"I": "upper-?roman", "none": "none"}
+_LIST_STYLES = {
+    kind: re.compile(rf"list-style(?:-type)?\s*:[^;}}]{{0,60}}?(?<![\w-]){named}\b", re.IGNORECASE)
+    for kind, named in _LIST_TYPES.items()
+}
+_LIST_CLASSES = {
+    kind: re.compile(r"(?:list-)?(?:unstyled|none)" if kind == "none" else named, re.IGNORECASE)
+    for kind, named in _LIST_TYPES.items()
+}
+"""What those who write style sheets call their lists."""
 _ORDINAL = re.compile(
     r"st|nd|rd|th|ers?|[èe]re|i?[èe]mes?|re|es?|de|ste|te|tm|sm|mes?|lles?|c?ie|gr", re.IGNORECASE
 )
@@ -38,6 +73,18 @@ _POWERED = re.compile(r"(?:\A|\D)(?:10|2|e)\Z")
 """Bases whose raised range is one of powers; behind anything else it is one of notes."""
 _REFERENCE = re.compile(r"\w{1,5}(?:\s*[,–—-]\s*\w{1,5})*")
 _SUBSCRIPTS = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
+_NOTE_NAME = re.compile(
+    r"(?<![a-z])(?:(?:foot|end)-?note(?:-?ref)?|note-?ref|fn-?ref)(?![a-z])", re.IGNORECASE
+)
+_NOTE_NUMBER = re.compile(r"\d{1,3}|[a-z]")
+_CURRENCY = re.compile(r"\s*(?:[€$£¥₽₴₺]|(?:kr|zł|Kč|Ft|lei|EUR|USD|GBP|CHF|SEK|NOK|DKK|PLN|CZK|руб|грн)\b)")
+_PRICE = re.compile(r"(?:[€$£¥₽₴₺]|\b(?:kr|EUR|USD|GBP|CHF|SEK))\.?\s?\d[\d\s.,']{0,12}\Z")
+_SCALE = re.compile(r"\s?[CF]\b")
+_HOUR = re.compile(r"(?<![\d.,])(?:[01]?\d|2[0-4])\Z")
+_MINUTES = re.compile(r"[0-5]\d")
+_OF_CLOCK = re.compile(r"\s?(?:Uhr\b|[ap]\.?m\b)")
+_UNTIL = re.compile(r"\s?[–—-]\s?(\d{1,2})")
+_FRACTION = re.compile(r"\d{1,3}[/⁄∕]\d{1,3}")
 _SMALL = re.compile(r"[0-9+\-−=()]{1,10}")
 _SENTENCE_END = re.compile(r"[.!?…:;][)\]\"'”’»]*\s+\Z")
 _STROKES = frozenset("/⁄∕")
@@ -47,17 +94,69 @@ _LOOK_BACK = 12
 """Elements looked at for the words before a raised text."""
 _BEFORE = 20
 """Characters kept of them."""
+_Styled = Callable[[BeautifulSoup, re.Pattern[str]], frozenset[str]]
+"""Finds the classes whose elements a page styles so."""
 
 
-def name_lifted(soup: BeautifulSoup) -> None:
-    """Makes `sup` and `sub` of what only a style or a template lifts: those go with the attributes."""
+def name_lifted(soup: BeautifulSoup, styled: _Styled = lambda _soup, _style: frozenset()) -> None:
+    """Makes `sup` and `sub` of what only a style or a template lifts, and gives lists the type that only a
+    style does: those go with the attributes.
+    """
+    lifted = {
+        "sup": styled(soup, _SUPER) | {"superscript", "sup", "exponent"},
+        "sub": styled(soup, _SUB) | {"subscript"},
+    }
     for tag in tags_named(soup, ("span", "font", "a")):
         style = _LIFTING_STYLE.search(str(tag.get("style", "")))
-        part = {"num": "sup", "den": "sub"}.get(" ".join(map(str, tag.get_attribute_list("class"))))
+        classes = frozenset(map(str, tag.get_attribute_list("class")))
+        part = {"num": "sup", "den": "sub"}.get(" ".join(classes))
         if style is not None:
-            tag.name = style[1].lower()[:3]
-        elif part is not None and isinstance(tag.parent, Tag) and "frac" in str(tag.parent.get("class", "")):
+            _lift(tag, style[1].lower()[:3])
+        elif part is not None and any(
+            "frac" in str(near.get("class", "")) for near in islice(tag.parents, 2)
+        ):
             tag.name = part
+            if isinstance(stroke := tag.next_sibling, Tag) and stroke.get_text().strip() in _STROKES:
+                stroke.attrs = {}  # often for screen readers alone
+        else:
+            name = next((name for name, known in lifted.items() if known & classes), None)
+            if name is not None and _is_little(tag):
+                _lift(tag, name)
+    _type_lists(soup, styled)
+
+
+def _lift(tag: Tag, name: str) -> None:
+    if tag.name == "a" and name == "sup" and "#" in str(tag.get("href", "")):
+        tag["role"] = "doc-noteref"
+    else:
+        tag.name = name
+
+
+def _is_little(tag: Tag) -> bool:
+    """Whether an element is a number or a letter or two right behind a word; others are icons and badges."""
+    text = tag.get_text().strip().strip("[]()").lstrip("+-−–")
+    before = _before(tag)[-1:]
+    is_index = len(text) <= _MAX_RAISED and _REFERENCE.fullmatch(text) is not None
+    is_badge = len(text) > 2 and text.isalpha() and not _ORDINAL.fullmatch(text)
+    return is_index and not is_badge and (before.isalnum() or before in tuple('.,;:)]"”’'))
+
+
+def _type_lists(soup: BeautifulSoup, styled: _Styled) -> None:
+    """Gives numbered lists the type that their style says."""
+    lists = tags_named(soup, ("ol",))
+    if any(tag.get("class") for tag in lists):
+        styles = {name: kind for kind, style in _LIST_STYLES.items() for name in styled(soup, style)}
+    for tag in lists:
+        style = str(tag.get("style", ""))
+        kind = next((kind for kind, shown in _LIST_STYLES.items() if shown.search(style)), None)
+        classes = [str(name) for name in tag.get_attribute_list("class") if name]
+        if kind is None:
+            kind = next((styles[name] for name in classes if name in styles), None)
+        if kind is None and tag.get("type") is None:
+            named = ((kind, name) for kind in _LIST_CLASSES for name in classes)
+            kind = next((kind for kind, name in named if _LIST_CLASSES[kind].fullmatch(name)), None)
+        if kind is not None:
+            tag["type"] = kind
 
 
 def set_marks(soup: BeautifulSoup) -> None:
@@ -82,8 +181,17 @@ def _is_titling(link: Tag) -> bool:
 def is_note(link: Tag) -> bool:
     """Whether a link leads to a note or back from it."""
     kinds = f"{link.get('role', '')} {link.get('epub:type', '')}"
-    is_raised = link.find_parent("sup") is not None or link.find("sup") is not None
-    return "noteref" in kinds or (is_raised and str(link.get("href", "")).startswith("#"))
+    if "noteref" in kinds:
+        return True
+    if not str(link.get("href", "")).startswith("#"):
+        return False
+    if link.find_parent("sup") is not None or link.find("sup") is not None:
+        return True
+    text = (link.string or "").strip()
+    if not _NOTE_NUMBER.fullmatch(text):
+        return False
+    names = f"{link.get('class', '')} {link.parent.get('class', '') if link.parent else ''}".replace("_", "-")
+    return _NOTE_NAME.search(names) is not None or (text.isdigit() and _before(link)[-1:].isdigit())
 
 
 def _join_fraction(top: Tag) -> None:
@@ -92,26 +200,30 @@ def _join_fraction(top: Tag) -> None:
     bottom = None if stroke is None else stroke.next_sibling
     texts = (top.get_text().strip(), bottom.get_text().strip()) if isinstance(bottom, Tag) else ("", "")
     if (
-        isinstance(stroke, NavigableString)
-        and stroke.strip() in _STROKES
+        stroke is not None
+        and stroke.get_text().strip() in _STROKES
         and isinstance(bottom, Tag)
         and bottom.name == "sub"
         and all(text.isdecimal() for text in texts)
     ):
-        whole = " " if _before(top)[-1:].isdecimal() else ""
+        whole = " " if _before(top).rstrip("\u2060")[-1:].isdecimal() else ""
         top.name = bottom.name = "span"
         top.string, bottom.string = f"{whole}{texts[0]}/", texts[1]
-        stroke.replace_with("")
+        if isinstance(stroke, Tag):
+            stroke.clear()
+        else:
+            stroke.replace_with("")
 
 
 def _before(tag: Tag) -> str:
     """The last characters before an element on its line."""
+    before = ""
     for element in islice(tag.previous_elements, _LOOK_BACK):
         if isinstance(element, Tag) and element.name in _LINES:
             break
-        if isinstance(element, NavigableString) and element:
-            return element[-_BEFORE:]
-    return ""
+        if isinstance(element, NavigableString):
+            before = element[-_BEFORE:] + before
+    return before[-_BEFORE:]
 
 
 def _behind(tag: Tag) -> str:
@@ -139,7 +251,8 @@ def _mark(tag: Tag) -> None:
         lead = " " if whole[0].isspace() and not _SHORT.fullmatch(text) else ""
         before, behind = _before(tag), _behind(tag)
         ends = whole[-1].isspace() and behind[:1].isalnum()
-        tag.string = lead + _lifted(tag.name, text, before + lead)
+        small = _small_part(tag, text, before, behind) if tag.name == "sup" else ""
+        tag.string = small or lead + _lifted(tag.name, text, before + lead)
         if ends or (tag.name == "sup" and _numbers_a_line(tag, text, behind)):
             tag.append(" ")
 
@@ -168,6 +281,46 @@ def _begins_line(tag: Tag) -> bool:
     return False
 
 
+def _small_part(tag: Tag, text: str, before: str, behind: str) -> str:
+    """Cents, minutes and the sign of a degree, which print raises without a power; empty for others."""
+    last = before[-1:]
+    if text in ("º", "ª") or (text in ("o", "O", "0") and last.isdigit() and _SCALE.match(behind)):
+        return "°" if text in ("o", "O", "0") else text
+    if len(text) != 2 or not text.isdecimal():
+        return ""
+    is_power = _POWERED.search(before) is not None and text != "00"
+    is_price = _PRICE.search(before) or (not is_power and _CURRENCY.match(behind))
+    if last in (".", ","):
+        ends_sentence = last == "." and behind[:1].isspace() and behind.lstrip()[:1].isupper()
+        return text if is_price and not ends_sentence else ""
+    if not last.isdecimal():
+        return ""
+    is_hour = _HOUR.search(before) is not None and _MINUTES.fullmatch(text) is not None
+    if is_hour and not is_price and (_OF_CLOCK.match(behind) or _spans_hours(tag)):
+        return f":{text}"
+    return f".{text}" if is_price or text == "00" or (is_hour and text[0] == "0" and not is_power) else ""
+
+
+def _spans_hours(tag: Tag) -> bool:
+    """Whether raised minutes stand at an end of a span such as 9^30-17^00; powers of one base are none."""
+    for step in (0, 1):
+        first: PageElement | None = tag
+        if step and tag.previous_sibling is not None:
+            first = tag.previous_sibling.previous_sibling
+        between = None if first is None else first.next_sibling
+        second = None if between is None else between.next_sibling
+        until = _UNTIL.fullmatch(between) if isinstance(between, NavigableString) else None
+        if (
+            until
+            and isinstance(first, Tag)
+            and isinstance(second, Tag)
+            and first.name == second.name == "sup"
+        ):
+            hour = _HOUR.search(_before(first))
+            return hour is not None and hour[0] != until[1]
+    return False
+
+
 def _lifted(name: str, text: str, before: str) -> str:
     """A raised (`sup`) or lowered text as it stands in the line behind `before`."""
     if name == "sub" and _SMALL.fullmatch(text):
@@ -188,29 +341,97 @@ def _lifted(name: str, text: str, before: str) -> str:
 
 def set_apart(soup: BeautifulSoup) -> None:
     """A blank between neighbours that only styles kept apart: `<time>17:24</time><span>Ann</span>`. Parts of
-    one word stay together: in prose a small letter goes on where a letter ended, and scripts that are
-    written without blanks have none.
+    one word stay together: in prose a small letter goes on where a letter ended, unless classes name what
+    both hold, and scripts that are written without blanks have none.
     """
-    for tag in tags_named(soup, _APART):
-        neighbour = tag.next_sibling
-        if not isinstance(neighbour, Tag) or neighbour.name not in _APART:
+    for tag in [node for node in soup.descendants if isinstance(node, Tag) and _may_touch(node)]:
+        _set_off(tag)
+        neighbour = _nearest(tag.next_siblings)
+        if not isinstance(neighbour, Tag) or not _may_touch(neighbour):
             continue
         text, next_text = tag.get_text(), neighbour.get_text()
         before, behind = text[-1:], next_text[:1]
         if before in _LABEL_END and not _ITEM_LABEL.fullmatch(next_text):
             next_text = next_text.lstrip(_OPENING)
             behind = next_text[:1]
+        are_custom = "-" in tag.name and "-" in neighbour.name
         meets = before.isalnum() or (before in _LABEL_END and _is_label(text, next_text))
+        meets = meets or _is_closed(text, behind) or (are_custom and len(text) > 1 and before in _ENDS)
         if not (meets and behind.isalnum()) or tag.find_parent(["pre", "code"]) is not None:
             continue
-        if _STRONG.isdisjoint((tag.name, neighbour.name)):
-            is_capital = behind.isupper() and len(text) == 1  # a large first letter
+        if are_custom:
+            goes_on = len(text) == len(next_text) == 1 and before.isalpha()
+        elif _STRONG.isdisjoint((tag.name, neighbour.name)):
+            is_near = neighbour is tag.next_sibling
+            is_capital = is_near and behind.isupper() and len(text) == 1  # a large first letter
             goes_on = before.isalpha() and (behind.islower() or is_capital) and _is_prose(tag)
             goes_on = goes_on and tag.name == neighbour.name == "span"
+            are_long = len(text) > 1 and len(next_text) > 1
+            goes_on = goes_on and not (are_long and _is_field(tag) and _is_field(neighbour))
         else:
             goes_on = before.isalnum() and (len(text) == 1 or behind.islower())
         if not goes_on and not (_is_unspaced(before) and _is_unspaced(behind)):
             tag.append(" ")
+
+
+def _may_touch(tag: Tag) -> bool:
+    return tag.name in _APART or "-" in tag.name  # custom elements have a hyphen
+
+
+def _nearest(nodes: Iterator[PageElement]) -> PageElement | None:
+    """The first of the nodes beside an element that holds anything; pictures, fields and scripts have become
+    empty.
+    """
+    for node in islice(nodes, _LOOK_BACK):
+        parts = list(islice(node.descendants, _LOOK_BACK)) if isinstance(node, Tag) else [node]
+        is_full = len(parts) == _LOOK_BACK or any(part for part in parts if not isinstance(part, Tag))
+        if is_full or (isinstance(node, Tag) and node.name in _BREAKS):
+            return node
+    return None
+
+
+def _is_field(tag: Tag) -> bool:
+    """Whether a class names what an element holds, such as `amount`, and no style."""
+    names = " ".join(str(name) for name in tag.get_attribute_list("class") if name)
+    return len(names) > 2 and _STYLING_NAME.search(names.replace("_", "-")) is None
+
+
+def _is_closed(text: str, behind: str) -> bool:
+    """Whether a text ends a sentence or a price, so that what follows is no part of it."""
+    if text[-1:] in ("!", "?"):
+        return len(text) > 1 and behind.isupper()
+    return text[-1:] in tuple("%€$£") and behind.isalpha() and any(map(str.isdigit, text[-6:-1]))
+
+
+def _set_off(tag: Tag) -> None:
+    """A blank between the words of a line and a badge, count, unit or the like beside them, or a fraction
+    behind its whole number.
+    """
+    names = " ".join(str(name) for name in tag.get_attribute_list("class") if name).replace("_", "-")
+    is_time = tag.name == "time"
+    is_head, is_tail = (is_time or name.search(names) is not None for name in (_HEAD_NAME, _TAIL_NAME))
+    is_fraction = tag.name in ("span", "small") and _FRACTION.fullmatch(tag.string or "") is not None
+    if not (is_head or is_tail or is_fraction) or tag.find_parent(["pre", "code"]) is not None:
+        return
+    text, before, behind = tag.get_text(), _nearest(tag.previous_siblings), _nearest(tag.next_siblings)
+    if is_head and isinstance(behind, NavigableString) and _divides(text[-_BEFORE:], behind[:_BEFORE]):
+        tag.append(" ")
+    if isinstance(before, NavigableString) and (
+        (is_tail and _divides(before[-_BEFORE:], text[:_BEFORE])) or (is_fraction and before[-1:].isdecimal())
+    ):
+        tag.insert(0, " ")
+
+
+def _divides(before: str, behind: str) -> bool:
+    """Whether a word or number ends where another begins: no suffix, ordinal, unit of one letter or index."""
+    last, first = before[-1:], behind[:1]
+    if not (last.isalnum() and first.isalnum()) or (_is_unspaced(last) and _is_unspaced(first)):
+        return False
+    if last.isalpha():
+        n_letters = len(list(takewhile(str.isalpha, reversed(before))))
+        return not first.islower() and n_letters > (2 if first.isdigit() else 1)
+    word = "".join(takewhile(str.isalpha, behind))
+    return first.isdigit() or word in ("I", "A") or (len(word) > 1 and not _ORDINAL.fullmatch(word))
 
 
 def _is_label(text: str, next_text: str) -> bool:

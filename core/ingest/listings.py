@@ -26,7 +26,13 @@ _INNER = frozenset(["pre", "code", "table", "tr", "td", "th", "figure"])
 
 
 def read_listings(soup: BeautifulSoup) -> None:
-    """Drops the numbers of lines, and makes one `pre` of each table of code, a row a line."""
+    """Drops the numbers of lines, writes the signs of what a change adds and takes away, and makes one `pre`
+    of each table of code, a row a line.
+    """
+    for line in tags_named(soup, ("span", "td", "div")):
+        marker = str(line.get("data-code-marker", ""))
+        if marker in ("+", "-", " ") and line.get_text() != marker:
+            line.insert(0, marker)
     for table in tags_named(soup, ("table",)):
         if table.name == "table" and (rows := _lines(table)):
             _write(soup, table, rows)

@@ -11,8 +11,10 @@ import re
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
-from bs4.element import NavigableString
+from bs4.element import NavigableString, PageElement
 from markdownify import ATX, MarkdownConverter
+
+from core.ingest.soup import tags_named
 
 LABEL = "\ue000label"
 """Attribute of a list item that bears a label of its own, such as 1.2 or (a)."""
@@ -26,6 +28,8 @@ _UNDERLINES = re.compile(r"^(?=(?:=+|-+)[ \t]*$)", re.MULTILINE)
 _BLOCKS = frozenset(
     ["[document]", "p", "div", "li", "dt", "dd", "blockquote", "figcaption", "section", "article"]
 )
+
+_INLINE = frozenset(["span", "a", "b", "strong", "i", "em", "u", "small", "code", "font", "mark"])
 
 
 class _Markdown(MarkdownConverter):
@@ -78,8 +82,28 @@ def _begins_line(text: NavigableString) -> bool:
     return True
 
 
+def _wrap_stray(soup: BeautifulSoup) -> None:
+    """Words of a list outside of its items become paragraphs, or they would run into the item behind them."""
+    for tag in tags_named(soup, ("ul", "ol")):
+        nodes = list(tag.contents)
+        if any(_is_stray(node) for node in nodes):
+            tag.clear()
+            for node in nodes:
+                inner = tag
+                if _is_stray(node):
+                    inner = soup.new_tag("p")
+                    tag.append(inner)
+                inner.append(node)
+
+
+def _is_stray(node: PageElement) -> bool:
+    is_inline = not isinstance(node, Tag) or (node.name in _INLINE and node.find("li") is None)
+    return is_inline and bool(node.get_text(strip=True))
+
+
 def markdown_of(soup: BeautifulSoup) -> str:
     """The Markdown of a tree that `clean` has seen. Raises RecursionError never: it is flat enough."""
+    _wrap_stray(soup)
     soup.smooth()
     converter = _Markdown(
         heading_style=ATX,

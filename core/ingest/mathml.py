@@ -16,6 +16,14 @@ _TEX_WRAPPING = re.compile(r"^\{\\displaystyle (.*)\}$", re.DOTALL)
 _TEX_SCRIPT = re.compile(r"\s*math/tex", re.IGNORECASE)
 _DRAWN = re.compile(r"(?:MathJax|MJX|mjx)")
 """In the classes of what MathJax draws before the script that it drew."""
+_PICTURE = re.compile(
+    r"(?<![a-z])(?:la)?tex(?![a-z])|(?<![a-z])(?:math|formula|equation)(?![a-z])", re.IGNORECASE
+)
+"""Classes of pictures of formulas."""
+_STACKED = re.compile(r"vlist|sqrt|accent")
+"""Classes of what KaTeX draws in another order than it is read."""
+_MAX_DRAWN = 500
+"""Nodes of a formula that may be plain enough."""
 _SPACED = frozenset("=≠<>≤≥≈≡∼+−-±×÷⋅·→←↔⇒⇔∈∉⊂⊆∪∩∧∨,;")
 _UNSEEN = dict.fromkeys(map(ord, "\u2061\u2062\u2063\u2064\u200b"))
 """Signs that only programs read: function application, invisible times, comma and plus."""
@@ -31,11 +39,30 @@ def write_formulas(soup: BeautifulSoup, is_hidden: Callable[[Tag], bool]) -> Non
                     hollow(drawn)
             hollow(script)
             script.append(tex)
+    pictures = [picture for picture in tags_named(soup, ("img",)) if _is_formula(picture)]
     for formula in tags_named(soup, ("math",)):
         hidden = formula.parent if formula.parent is not None and is_hidden(formula.parent) else formula
         text = formula_line(formula)
         hollow(hidden)
         hidden.append(text)
+    for picture in pictures:
+        tex = _TEX_WRAPPING.sub(r"\1", str(picture["alt"]).strip())
+        hollow(picture)
+        picture.append(tex)
+    for drawn in tags_named(soup, ("span",)):
+        if "katex-html" in drawn.get_attribute_list("class") and drawn.find_previous_sibling() is None:
+            parts = list(islice(drawn.descendants, _MAX_DRAWN))
+            classes = (str(part.get("class", "")) for part in parts if isinstance(part, Tag))
+            if len(parts) < _MAX_DRAWN and not any(map(_STACKED.search, classes)):
+                drawn.attrs = {}
+
+
+def _is_formula(picture: Tag) -> bool:
+    """Whether a picture is a formula that the page has in no other form."""
+    if not (_PICTURE.search(str(picture.get("class", ""))) and str(picture.get("alt", "")).strip()):
+        return False
+    beside = picture.find_previous_sibling()
+    return not isinstance(beside, Tag) or (beside.name != "math" and beside.find("math") is None)
 
 
 def formula_line(formula: Tag) -> str:

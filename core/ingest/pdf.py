@@ -203,6 +203,9 @@ def _notices(
     cut = [i for i, page in enumerate(pages) if page.is_cut]
     if cut:
         yield f"{_pages(cut).capitalize()} had too many letters: only the first were read."
+    unseen = [i for i, page in enumerate(pages) if page.has_unseen]
+    if unseen:
+        yield f"Invisible text on {_pages(unseen)} was left out."
     n_files = raw.FPDFDoc_GetAttachmentCount(pdf)
     if n_files > 0:
         were = "files embedded in the PDF were" if n_files > 1 else "file embedded in the PDF was"

@@ -1,8 +1,8 @@
 """Running heads, footers and page numbers of a PDF.
 
 A line counts where the same one, the number of its page aside, stands at the same height of pages near by. It
-must stand apart from the text and be no larger, so that the header row of a table over several pages stays,
-and so does a heading that begins a page.
+must stand apart from the text and be no larger, so that a heading that begins a page stays; and so do names
+of columns, which have other rows below them on each page.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.ingest.pdf_layout import Piece, lines_of
+from core.ingest.pdf_layout import SURE_GAP, Piece, lines_of, overlap
 from core.ingest.pdf_page import Page, Word
 
 _EDGE = 0.16
@@ -24,6 +24,8 @@ _NEARBY = 2
 _FEW_PAGES = 8
 _APART = 1.6
 """Ems to the next line."""
+_MOST_WORDS = 5
+"""Of a usual cell; columns of text have more."""
 _TOLD = 4
 _TOLD_CHARACTERS = 60
 _NUMBER = re.compile(r"\d+|(?<![^\W_])[ivxlcdm]+(?![^\W_])", re.IGNORECASE)
@@ -42,6 +44,8 @@ class _Line:
     """From the edge that it stands at."""
     shape: str
     """Its text, numbers as #."""
+    row: _Line | None = None
+    """The line below, where both it and the next one stand in the columns that this one may name."""
 
 
 def drop_running(pages: Sequence[Page]) -> list[str]:
@@ -87,6 +91,13 @@ def _edge_lines(page: Page, number: int, body: float, *, at_top: bool) -> list[_
         if height > reach or max(word.size for word in line) > 1.15 * body or _in_grid(page, line):
             break
         found.append(_Line(number, line, height, _NUMBER.sub("#", _text(line))))
+    if at_top:
+        for i in reversed(range(len(found))):
+            below = lines[i + 1 : i + 3]
+            if len(below) == 2 and _stand_in_columns(lines[i], *below):
+                words = below[0]
+                row = _Line(number, words, abs(words[0].base - edge), _NUMBER.sub("#", _text(words)))
+                found[i].row = found[i + 1] if i + 1 < len(found) else row
     return found if _stands_apart(lines, found, body) else []
 
 
@@ -97,6 +108,33 @@ def _in_grid(page: Page, line: list[Word]) -> bool:
     return any(
         not rule.level and first < rule.x0 < last and rule.y0 <= middle <= rule.y1 for rule in page.rules
     )
+
+
+def _stand_in_columns(names: list[Word], first: list[Word], second: list[Word]) -> bool:
+    """Whether lines at much the same distance have short parts far from each other, in common columns."""
+    pitch = second[0].base - first[0].base
+    if first[0].base - names[0].base > 1.5 * pitch or pitch > 4 * names[0].size:
+        return False
+    for row in (first, second):
+        few, many = sorted((_parts(names), _parts(row)), key=len)
+        if (
+            len(few) < 2
+            or len(row) > _MOST_WORDS * len(many)
+            or any(sum(overlap(*one, *other) > 0 for other in many) != 1 for one in few)
+        ):
+            return False
+    return True
+
+
+def _parts(line: list[Word]) -> list[tuple[float, float]]:
+    """From where to where words stand that gaps as between columns part."""
+    parts: list[tuple[float, float]] = []
+    for word in line:
+        if parts and word.x0 - parts[-1][1] < SURE_GAP * word.size:
+            parts[-1] = (parts[-1][0], word.x1)
+        else:
+            parts.append((word.x0, word.x1))
+    return parts
 
 
 def _stands_apart(lines: list[list[Word]], found: list[_Line], body: float) -> bool:
@@ -130,6 +168,8 @@ def _repeated(layer: list[_Line], lines: list[list[_Line]], n_pages: int) -> lis
             and abs(other.height - line.height) <= _SAME_HEIGHT
             and (_counts_pages(line, other) or _PAGE_NUMBER.fullmatch(line.shape))
         ]
+        if alike and _names_columns(line, alike):
+            continue
         is_near = any(abs(other.page - line.page) <= _NEARBY for other in alike)
         is_number = _PAGE_NUMBER.fullmatch(line.shape) is not None
         needed = 1 if n_pages <= _FEW_PAGES or is_number else 2
@@ -143,6 +183,15 @@ def _repeated(layer: list[_Line], lines: list[list[_Line]], n_pages: int) -> lis
         if line.shape and len(others) >= max(2, n_pages / 2):
             running.append(line)
     return [line for line in running if line.shape]
+
+
+def _names_columns(line: _Line, alike: list[_Line]) -> bool:
+    """Whether the row below a line is none that all pages have, or names columns itself."""
+    rows = [other.row for other in alike if other.row is not None]
+    if line.row is None or 2 * len(rows) < len(alike):
+        return False
+    same = [row for row in rows if row.shape == line.row.shape and _counts_pages(line.row, row)]
+    return not same or _names_columns(line.row, same)
 
 
 def _counts_pages(line: _Line, other: _Line) -> bool:

@@ -3,8 +3,8 @@
 Words become pieces: what stands on one line of one column. Pieces right below each other, with nothing beside
 them in the same stack, are a stack: a paragraph, or the cells of a column. Stacks of short cells in common
 rows are a table (core.ingest.pdf_tables). Blocks are put in order by two rules: what is above comes first
-where two overlap from left to right, and what is to the left comes first unless something as wide as both
-lies between.
+where two overlap from left to right, and of columns side by side the left one comes first unless something as
+wide as both lies between.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Literal
 
 from core.ingest.pdf_page import Rule, Word
 
-_SURE_GAP = 2.2
+SURE_GAP = 2.2
 """Ems between words from which they are in two columns; narrower ones need other lines that show a gutter."""
 _MAYBE_GAP = 0.55
 _GUTTER = 0.5
@@ -29,6 +29,8 @@ _PITCH = 1.75
 """Ems from line to line of a stack, where the page's own lines don't lie farther apart."""
 _MOST_ORDERED = 150
 """Blocks put in order by the rules; more are labels of a drawing, read from the top."""
+_SHARE_BESIDE = 0.4
+"""Of a column, above which it stands beside another."""
 _MARKER = re.compile(r"[•◦○◯●▪■□►➢·*‣]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]|\[[ x]\]")
 _LEADING_MARKER = re.compile(r"[–—-]|\d{1,2}(?:\.\d{1,3}){1,4}\.?|§+ ?\d+\.?")
 _STARTS_ITEM = re.compile(
@@ -192,7 +194,7 @@ def _is_cut(lines: list[list[Word]], i: int, k: int, upright: Sequence[Rule]) ->
     gap = word.x0 - x0
     if word.glued or gap < 0.1 * em:
         return False
-    if gap >= _SURE_GAP * em:
+    if gap >= SURE_GAP * em:
         return True
     if any(x0 - 1 <= rule.x0 <= word.x0 + 1 and rule.y0 < word.base - 0.3 * em < rule.y1 for rule in upright):
         return True
@@ -286,17 +288,30 @@ def stacks_of(pieces: list[Piece]) -> list[list[Piece]]:
             above.setdefault(id(other), []).append(piece)
     stacks: list[list[Piece]] = []
     stack_of: dict[int, list[Piece]] = {}
+    at = {id(piece): i for i, piece in enumerate(pieces)}
     for piece in pieces:
         over = above.get(id(piece), [])
         if len(over) == 1 and below[id(over[0])] == [piece]:
             stack = stack_of[id(over[0])]
-            if stack[-1] is over[0] and _continues(stack, piece, reach):
+            between = pieces[at[id(over[0])] + 1 : at[id(piece)]]
+            is_apart = _part(between, over[0], piece)
+            if stack[-1] is over[0] and not is_apart and _continues(stack, piece, reach):
                 stack.append(piece)
                 stack_of[id(piece)] = stack
                 continue
         stack_of[id(piece)] = [piece]
         stacks.append(stack_of[id(piece)])
     return stacks
+
+
+def _part(between: list[Piece], upper: Piece, lower: Piece) -> bool:
+    """Whether a line of its own lies between two lines that are far from each other: a text set in below its
+    name, over the next name.
+    """
+    half = 0.5 * upper.size
+    return lower.base - upper.base > _PITCH * upper.size and any(
+        upper.base + half < piece.base < lower.base - half for piece in between
+    )
 
 
 def _pitch_of(pieces: list[Piece]) -> float:
@@ -350,11 +365,13 @@ def in_order(blocks: list[Region]) -> list[Region]:
         return sorted(blocks, key=lambda b: (b.top, b.x0))
     n = len(blocks)
     _widen_centred(blocks)
+    blocks = sorted(blocks, key=lambda b: (b.top + b.bottom, b.x0))
+    places = _Places(blocks)
     after: list[set[int]] = [set() for _ in range(n)]
     n_before = [0] * n
-    for i, one in enumerate(blocks):
-        for k, other in enumerate(blocks):
-            if i != k and _comes_first(one, other, blocks):
+    for i in range(n):
+        for k in range(n):
+            if i != k and places.comes_first(i, k):
                 after[i].add(k)
                 n_before[k] += 1
     done: list[Region] = []
@@ -384,18 +401,58 @@ def _widen_centred(blocks: list[Region]) -> None:
                 block.x0, block.x1 = left, right
 
 
-def _comes_first(one: Region, other: Region, blocks: list[Region]) -> bool:
-    narrow = min(one.x1 - one.x0, other.x1 - other.x0)
-    if overlap(one.x0, one.x1, other.x0, other.x1) > 0.1 * narrow:
-        return (one.top + one.bottom, one.x0) < (other.top + other.bottom, other.x0)
-    if one.x0 + one.x1 >= other.x0 + other.x1:
-        return False
-    low, high = sorted((one.top + one.bottom, other.top + other.bottom))
-    return not any(
-        low < between.top + between.bottom < high
-        and overlap(between.x0, between.x1, one.x0, one.x1) > 0
-        and overlap(between.x0, between.x1, other.x0, other.x1) > 0
-        for between in blocks
+class _Places:
+    """Which blocks stand over, beside and between which, as bits of whole numbers; `blocks` from the top."""
+
+    def __init__(self, blocks: Sequence[Region]) -> None:
+        self._blocks = blocks
+        self._over = [
+            sum(1 << k for k, other in enumerate(blocks) if overlap(one.x0, one.x1, other.x0, other.x1) > 0)
+            for one in blocks
+        ]
+        self._beside = [
+            sum(1 << k for k, other in enumerate(blocks) if _stand_beside(one, other)) for one in blocks
+        ]
+
+    def comes_first(self, i: int, k: int) -> bool:
+        one, other = self._blocks[i], self._blocks[k]
+        narrow = min(one.x1 - one.x0, other.x1 - other.x0)
+        if overlap(one.x0, one.x1, other.x0, other.x1) > 0.1 * narrow:
+            return i < k
+        return one.x0 + one.x1 < other.x0 + other.x1 and self._are_columns(i, k)
+
+    def _are_columns(self, i: int, k: int) -> bool:
+        """Whether nothing as wide as both lies between two blocks, and a good part of what stands over and
+        under one of them has something of the other's beside it: names in the margin and the texts that are
+        set in below them have not.
+        """
+        low, high = sorted((i, k))
+        crossing = self._over[i] & self._over[k] & ~(1 << i | 1 << k)
+        if crossing >> low & (1 << high - low) - 1:
+            return False
+        if self._beside[i] >> k & 1:
+            return True
+        begin = (crossing & (1 << low) - 1).bit_length()
+        below = crossing >> high
+        end = high + ((below & -below).bit_length() - 1 if below else len(self._blocks) - high)
+        reach = (1 << end) - (1 << begin)
+        lefts, rights = self._over[i] & ~self._over[k] & reach, self._over[k] & ~self._over[i] & reach
+        return self._has_beside(lefts, rights) or self._has_beside(rights, lefts)
+
+    def _has_beside(self, column: int, other: int) -> bool:
+        total = beside = 0.0
+        for i, block in enumerate(self._blocks):
+            if column >> i & 1:
+                total += block.bottom - block.top
+                beside += (block.bottom - block.top) * bool(self._beside[i] & other)
+        return beside > _SHARE_BESIDE * total
+
+
+def _stand_beside(one: Region, other: Region) -> bool:
+    low = min(one.bottom - one.top, other.bottom - other.top)
+    return (
+        overlap(one.x0, one.x1, other.x0, other.x1) <= 0
+        and overlap(one.top, one.bottom, other.top, other.bottom) > 0.25 * low
     )
 
 

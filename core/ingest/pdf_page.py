@@ -126,6 +126,8 @@ class Page:
     """Letters of which the font doesn't say what they are."""
     is_cut: bool = False
     """Whether it has more letters than are read."""
+    has_unseen: bool = False
+    """Whether text that nobody sees was left out."""
 
     @property
     def is_empty(self) -> bool:
@@ -143,13 +145,15 @@ class PageReader:
 
     def read(self, page: pdfium.PdfPage) -> Page:
         """Raises BadDocument behind MAX_PDF_FORMS drawings within drawings."""
+        left, bottom, right, top = page.get_bbox()
+        rules, dots, pictures, has_image = self._drawn(page, max(1.0, (right - left) * (top - bottom)))
         text = page.get_textpage()
         try:
-            left, bottom, right, top = page.get_bbox()
-            by_angle, unknown, is_cut = _words(text, (left, bottom, right, top))
+            by_angle, unknown, is_cut, unseen = _words(
+                text, (left, bottom, right, top), keeps_unseen=has_image
+            )
         finally:
             text.close()
-        rules, dots, pictures = self._drawn(page, max(1.0, (right - left) * (top - bottom)))
         fields, comments = self._annotations(page)
         turned = (-page.get_rotation() // 90) % 4
         angle = max(by_angle, key=lambda a: sum(len(w.text) for w in by_angle[a]), default=turned)
@@ -170,13 +174,16 @@ class PageReader:
             raw.FPDFPage_CountObjects(page) > 0,
             unknown,
             is_cut,
+            unseen,
         )
 
-    def _drawn(self, page: pdfium.PdfPage, area: float) -> tuple[list[Rule], list[_Box], int]:
-        """Rules and dots in the page's own coordinates, and how many pictures are worth a word."""
+    def _drawn(self, page: pdfium.PdfPage, area: float) -> tuple[list[Rule], list[_Box], int, bool]:
+        """Rules and dots in the page's own coordinates, how many pictures are worth a word, and whether there
+        is any.
+        """
         rules: list[Rule] = []
         dots: list[_Box] = []
-        pictures = 0
+        pictures, has_image = 0, False
         todo: list[tuple[Any, _Matrix]] = [
             (raw.FPDFPage_GetObject(page, i), _IDENTITY) for i in range(raw.FPDFPage_CountObjects(page))
         ]
@@ -186,6 +193,7 @@ class PageReader:
             is_path = kind == raw.FPDF_PAGEOBJ_PATH and len(rules) + len(dots) < MAX_PDF_RULES
             if not is_path and kind != raw.FPDF_PAGEOBJ_IMAGE:
                 continue
+            has_image = has_image or not is_path
             if raw.FPDFPageObj_GetBounds(item, left, bottom, right, top):
                 box = matrix.box(left.value, bottom.value, right.value, top.value)
                 width, height = box[2] - box[0], box[3] - box[1]
@@ -194,7 +202,7 @@ class PageReader:
                     dots.append(box)
             if is_path:
                 rules += _rules_of(item, matrix)
-        return rules, dots, pictures
+        return rules, dots, pictures, has_image
 
     def _count_form(self) -> None:
         self._forms += 1
@@ -372,6 +380,7 @@ class _Style:
     size: float
     bold: bool
     fixed: bool
+    unseen: bool = False
 
 
 def _style_of(text: Any, i: int) -> _Style:
@@ -390,17 +399,21 @@ def _style_of(text: Any, i: int) -> _Style:
     fixed = bool(flags.value & _FIXED_PITCH) or any(
         part in font.replace(b"monotype", b"") for part in _FIXED_NAMES
     )
-    return _Style(angle, abs(raw.FPDFText_GetFontSize(text, i)) * scale, bold, fixed)
+    shown = raw.FPDFText_GetTextObject(text, i)
+    unseen = bool(shown) and raw.FPDFTextObj_GetTextRenderMode(shown) == raw.FPDF_TEXTRENDERMODE_INVISIBLE
+    return _Style(angle, abs(raw.FPDFText_GetFontSize(text, i)) * scale, bold, fixed, unseen)
 
 
-def _words(text: Any, seen: _Box) -> tuple[dict[int, list[Word]], int, bool]:
-    """Words by direction, how many letters are unknown, and whether there are too many."""
+def _words(text: Any, seen: _Box, *, keeps_unseen: bool) -> tuple[dict[int, list[Word]], int, bool, bool]:
+    """Words by direction, how many letters are unknown, and whether there are too many, or invisible ones
+    that were left out. Those are kept where a picture may show them, as on scans, and where most are.
+    """
     by_angle: dict[int, list[Word]] = {}
     n_glyphs = raw.FPDFText_CountChars(text)
     box, x, y = raw.FS_RECTF(), ctypes.c_double(), ctypes.c_double()
     style, shown, object_before = _Style(0, 10.0, False, False), None, None
     word: Word | None = None
-    unknown = 0
+    unknown = n_seen = n_unseen = 0
     for i in range(min(n_glyphs, MAX_PDF_GLYPHS)):
         code = raw.FPDFText_GetUnicode(text, i)
         if code in (0x20, 0x0A, 0x0D, 0x09, 0xA0, 0x3000) or (code < 0x20 and code not in (0, 2)):
@@ -418,6 +431,10 @@ def _words(text: Any, seen: _Box) -> tuple[dict[int, list[Word]], int, bool]:
         shown = ctypes.cast(raw.FPDFText_GetTextObject(text, i), ctypes.c_void_p).value
         if shown != object_before or shown is None:
             style, object_before = _style_of(text, i), shown
+        n_seen, n_unseen = n_seen + (not style.unseen), n_unseen + style.unseen
+        if style.unseen and not keeps_unseen:
+            word = None
+            continue
         if style.angle == _SLANTED:
             word = _slanted(by_angle.setdefault(_SLANTED, []), word, letter, style)
             continue
@@ -441,9 +458,11 @@ def _words(text: Any, seen: _Box) -> tuple[dict[int, list[Word]], int, bool]:
             continue
         word = Word(letter, x0, x1, base, size, style.bold, style.fixed)
         by_angle.setdefault(style.angle, []).append(word)
+    if n_unseen >= n_seen and n_unseen and not keeps_unseen:
+        return _words(text, seen, keeps_unseen=True)
     for words in by_angle.values():
         words[:] = _joined(words)
-    return by_angle, unknown, n_glyphs > MAX_PDF_GLYPHS
+    return by_angle, unknown, n_glyphs > MAX_PDF_GLYPHS, n_unseen > 0 and not keeps_unseen
 
 
 def _bullets(words: list[Word], dots: list[_Box]) -> list[Word]:

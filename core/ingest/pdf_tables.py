@@ -210,6 +210,7 @@ def unruled(stacks: list[list[Piece]]) -> tuple[list[Region], list[list[Piece]]]
     long_stacks = [stack for stack in stacks if prose[id(stack)]]
     values, long_stacks = _long_cells(short, long_stacks)
     lines = _with_middles(_rows_of(short + values))
+    _widen_groups(lines)
     tables, used = [], set()
     for run in _runs(lines, long_stacks):
         table = _table(run)
@@ -298,6 +299,26 @@ def _are_midway(names: list[Piece], above: list[Piece], below: list[Piece]) -> b
     )
 
 
+def _widen_groups(lines: list[list[Piece]]) -> None:
+    """Names that all stand midway over two columns, close above the names of those, over both of them."""
+    for names, below in pairwise(lines):
+        size = names[0].size
+        pairs = [
+            [(a, b) for a, b in pairwise(below) if a.x1 <= name.x0 and name.x1 <= b.x0 + size]
+            for name in names
+        ]
+        if (
+            1 < len(names) < len(below) - 1
+            and below[0].base - names[0].base <= 2 * size
+            and all(
+                len(found) == 1 and abs(name.x0 + name.x1 - found[0][0].x0 - found[0][1].x1) <= 2 * size
+                for name, found in zip(names, pairs, strict=True)
+            )
+        ):
+            for name, ((a, b),) in zip(names, pairs, strict=True):
+                name.x0, name.x1 = a.x0, b.x1
+
+
 def _runs(lines: list[list[Piece]], prose: list[list[Piece]]) -> list[list[list[Piece]]]:
     """Lines that may be one table: near each other, in common columns, with at least two of several cells."""
     runs: list[list[list[Piece]]] = []
@@ -311,11 +332,33 @@ def _runs(lines: list[list[Piece]], prose: list[list[Piece]]) -> list[list[list[
     runs.append(run)
     trimmed = []
     for run in runs:
-        while run and len(run[-1]) < 2 and not _is_wrapped(run, run[-1]):
+        n_rows = max((i for i, line in enumerate(run, 1) if len(line) > 1), default=0)
+        while len(run) > n_rows and not (
+            _is_wrapped(run, run[-1]) or _is_list_end(run[:n_rows], run[n_rows:])
+        ):
             run.pop()
         if sum(len(line) > 1 for line in run) >= 2:
             trimmed.append(run)
     return trimmed
+
+
+def _is_list_end(rows: list[list[Piece]], ends: list[list[Piece]]) -> bool:
+    """Whether cells alone on their lines go on with the longest column just as the rows before."""
+    if len(rows) < 3 or len(ends) >= len(rows) or len(ends[0]) != 1 or _table(rows) is None:
+        return False
+    pitch = rows[-1][0].base - rows[-2][0].base
+    for before, line in pairwise([rows[-1], *ends]):
+        above = next((piece for piece in rows[-1] if abs(piece.x0 - line[0].x0) <= 1), None)
+        if (
+            above is None
+            or abs(line[0].base - before[0].base - pitch) > 0.05 * pitch
+            or (line[0].bold, line[0].size) != (above.bold, above.size)
+            or line[0].x1
+            > max(p.x1 for row in rows for p in row if abs(p.x0 - above.x0) <= 1) + 2 * above.size
+            or line[0].ends
+        ):
+            return False
+    return True
 
 
 def _belongs(run: list[list[Piece]], line: list[Piece], prose: list[list[Piece]]) -> bool:

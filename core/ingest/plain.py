@@ -26,6 +26,10 @@ _HOLDERS = HEADINGS | {"ul", "ol", "table", "blockquote", "pre"}
 _INLINE = frozenset(["b", "strong", "i", "em", "u", "span", "font", "small", "big", "a", "code", "mark"])
 _ITEM_LABELS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 """Formats of numbers by the type of a list."""
+_OWN_LABEL = re.compile(
+    r"[(\[]?(?:\d{1,4}(?:\.\d{1,4})*|[a-zA-Z]|[ivxlcIVXLC]{1,7})[.)\]]|\d{1,4}(?:\.\d{1,4})+\b|§+\s?\d"
+)
+"""What an item begins with that brings its own number."""
 _NESTING = frozenset(["ul", "ol", "dl", "blockquote"])
 _LINES = frozenset(["div", "p", "li", "ul", "ol"])
 """Blocks that are lines in code."""
@@ -96,6 +100,10 @@ def _number(ordered: Tag) -> None:
     items, so those stand before the words.
     """
     items = [item for item in ordered.contents if isinstance(item, Tag) and item.name == "li"]
+    starts = (next(item.stripped_strings, "") for item in items)
+    if ordered.get("type") == "none" and items and all(map(_OWN_LABEL.match, starts)):
+        ordered.name = "ul"
+        return
     kind, falls = str(ordered.get("type", "1")), ordered.get("reversed") is not None
     if not falls and kind not in _ITEM_LABELS and all(item.get("value") is None for item in items):
         ordered.name = "ul" if len(ordered.contents) > MAX_ORDERED_ITEMS else "ol"

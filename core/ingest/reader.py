@@ -21,6 +21,7 @@ from core.ingest.converted import Format
 from core.ingest.converter import Converter
 from core.ingest.decode import decode, normalise
 from core.ingest.limits import MAX_FILE_BYTES, MAX_LINE_CHARACTERS
+from core.ingest.mail import read_mail
 from core.ingest.naming import clip, extension, file_name, sane_title
 from core.ingest.rows import rows_to_markdown
 
@@ -31,17 +32,31 @@ Form = Literal["pdf", "picture", "docx", "epub", "ipynb", "zip", "text"]
 
 _KIND_OF_EXTENSION: dict[str, DocumentKind] = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
-    **dict.fromkeys((".md", ".markdown"), "markdown"),
-    **dict.fromkeys((".txt", ".text", ".log", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".tex"), "text"),
+    **dict.fromkeys((".md", ".markdown", ".mdx"), "markdown"),
+    **dict.fromkeys(
+        (".txt", ".text", ".log", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".tex"), "text"
+    ),
 }
+_MAILS = frozenset([".eml", ".mht", ".mhtml"])
 _ROWS = frozenset([".csv", ".tsv"])
+_JSON = frozenset([".json", ".jsonl", ".ndjson"])
+_JSON_ESCAPES = re.compile(
+    r"""(?<!\\)((?:\\\\)*+)  # each of these pairs is a backslash
+        ((?:\\u(?i:(?!00(?:[0189].|22|5c|7f)|d[89a-f])[0-9a-f]{4})
+          |\\u(?i:d[89ab][0-9a-f]{2})\\u(?i:d[c-f][0-9a-f]{2}))++)""",
+    re.VERBOSE,
+)
+"""Characters but quotes, backslashes and controls, without which the text would be no JSON."""
 _HTML_START = re.compile(
     r"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,2000}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _HTML_TAG = re.compile(r"</(?:p|div|h[1-6]|ul|ol|table|section|article|span|a)\s*>", re.IGNORECASE)
 _HEADING = re.compile(r"(?:\A|\n\n)#{1,6} +\S[^\n]*(?:\n\n|\Z)")
-_FRONT_TITLE = re.compile(r"\A---\n(?:(?!---\n)[^\n]{0,500}\n){0,100}?title:[ \t]*([^\n]{1,300})\n")
+_FRONT_TITLE = re.compile(
+    r"\A\n{0,3}---\n(?:(?!---\n|\.\.\.\n)[^\n]{0,500}\n){0,100}?title:[ \t]*([^\n]{1,300})\n"
+    r"|\A\n{0,3}\+\+\+\n(?:(?!\+\+\+\n)[^\n]{0,500}\n){0,100}?title[ \t]*=[ \t]*([^\n]{1,300})\n"
+)
 _PICTURE = re.compile(
     r"""!\[(?P<words>[^\[\]\n]{0,300})\]\(\s*<?data:[^\s()<>]{200,}+>?[^()\n]{0,300}\)
       | ^[ ]{0,3}\[[^\[\]\n]{1,100}\]:[ \t]*<?data:[^\s<>]{200,}+>?[^\n]{0,300}$
@@ -152,6 +167,8 @@ def _read(
         raise BadDocument(f"{name} is an archive; unpack it and open a document of it")
     if form != "text":
         return _converted(data, name, stem, form, converter, on_part)
+    if extension(path) in _MAILS:
+        return _read_mail(data, name, stem, converter, on_part)
     kind = _KIND_OF_EXTENSION.get(extension(path))
     text, notices = decode(
         data,
@@ -159,10 +176,34 @@ def _read(
         is_html=kind == "html" or (kind is None and _looks_like_html(data[:_SNIFFED].decode("latin-1"))),
         encoding=converter.config.encoding,
     )
+    if extension(path) in _JSON:
+        notices = tuple(
+            notice if notice.at is None else replace(notice, at=len(_unescaped(text[: notice.at])))
+            for notice in notices
+        )
+        text = _unescaped(text)
     if extension(path) in _ROWS and (items := rows_to_markdown(text)) is not None:
         notices = (*notices, Notice("Each row was written as an item, with the names of its columns."))
         return _document(items, name, "markdown", stem, notices, converter, on_part)
     return _document(text, name, kind or _kind_of(text), stem, notices, converter, on_part)
+
+
+def _read_mail(data: bytes, name: str, stem: str, converter: Converter, on_part: OnPart | None) -> Document:
+    mail = read_mail(data, name, converter.config.encoding)
+    kind: DocumentKind = "html" if mail.is_html else "text"
+    body = _document(mail.text, name, kind, stem, mail.notices, converter, on_part)
+    head = f"{mail.head}\n\n" if mail.head else ""
+    notices = tuple(
+        notice if notice.at is None else replace(notice, at=len(head) + notice.at) for notice in body.notices
+    )
+    title = sane_title(mail.subject) or body.title
+    return replace(body, title=title, text=head + body.text, notices=notices)
+
+
+def _unescaped(json: str) -> str:
+    return _JSON_ESCAPES.sub(
+        lambda run: run[1] + bytes.fromhex(run[2].replace("\\u", "")).decode("utf-16-be"), json
+    )
 
 
 def _converted(
@@ -211,7 +252,7 @@ def _document(
                 ),
             )
         front = _FRONT_TITLE.match(text) if kind == "markdown" else None
-        named = sane_title(front[1].strip().strip("\"'")) if front else ""
+        named = sane_title((front[1] or front[2]).strip().strip("\"'")) if front else ""
         title = named or (next(_titles(text), "") if kind == "markdown" else "")
         document = Document(title or fallback_title, text, kind, notices=notices)
     if not document.text.strip():

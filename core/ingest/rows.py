@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from io import StringIO
-from itertools import islice
+from itertools import groupby, islice
 
 from core.ingest.limits import MAX_COLUMNS, MAX_TITLE_CHARACTERS
 
@@ -48,7 +48,7 @@ def rows_to_markdown(text: str) -> str | None:
         head = [" ".join(name.split()) for name in head]
         if not _is_head(head) or not _names_what_follows(head, rows, is_titled=bool(titles)):
             return None
-        _top(rows := _rows(text, separator))
+        _top(filter(any, rows := _lines(text, separator)))
         items = list(_bounded(_items(head, rows), _MOST_GROWTH * len(text)))
     except (csv.Error, ValueError):  # not what it seemed to be
         return None
@@ -58,8 +58,13 @@ def rows_to_markdown(text: str) -> str | None:
 
 def _rows(text: str, separator: str) -> Iterator[list[str]]:
     """Those that are not empty. Raises csv.Error."""
-    rows = csv.reader(StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
-    return filter(any, rows)
+    return filter(any, _lines(text, separator))
+
+
+def _lines(text: str, separator: str) -> Iterator[list[str]]:
+    return iter(
+        csv.reader(StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
+    )
 
 
 def _top(rows: Iterator[list[str]]) -> tuple[list[list[str]], list[str]]:
@@ -130,9 +135,29 @@ def _bounded(items: Iterator[str], most: int) -> Iterator[str]:
 
 def _items(names: list[str], rows: Iterator[list[str]]) -> Iterator[str]:
     """Raises ValueError for a row that has more values than there are names."""
-    for row in rows:
-        if any(value.strip() for value in islice(row, len(names), None)):
-            raise ValueError("a row is longer than the head")
-        values = ((name, " ".join(value.split())) for name, value in zip(names, row, strict=False))
-        if told := "; ".join(f"{name}: {value}" if name else value for name, value in values if value):
-            yield f"- {told}"
+    for is_told, group in groupby(rows, any):
+        lines = list(group) if is_told else []
+        if lines and _is_head_of_another(names, lines):
+            names = [" ".join(name.split()) for name in lines.pop(0)]
+        for row in lines:
+            if any(value.strip() for value in islice(row, len(names), None)):
+                raise ValueError("a row is longer than the head")
+            values = ((name, " ".join(value.split())) for name, value in zip(names, row, strict=False))
+            if told := "; ".join(f"{name}: {value}" if name else value for name, value in values if value):
+                yield f"- {told}"
+
+
+def _is_head_of_another(names: list[str], rows: list[list[str]]) -> bool:
+    """Whether rows behind an empty one are a table of their own: of another width, and a column of figures
+    below a name.
+    """
+    n_columns, *widths = (max(i for i, value in enumerate(row, 1) if value) for row in rows)
+    return (
+        n_columns != max(i for i, name in enumerate(names, 1) if name)
+        and max(widths, default=0) == n_columns
+        and _is_head(rows[0][:n_columns])
+        and not any(map(str.isdigit, "".join(rows[0])))
+        and any(
+            all(any(map(str.isdigit, "".join(row[i : i + 1]))) for row in rows[1:]) for i in range(n_columns)
+        )
+    )

@@ -10,10 +10,14 @@ its cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
+from itertools import islice
 
 from bs4 import BeautifulSoup, Tag
+from bs4.element import NavigableString, PageElement
 
+from core.ingest.hidden import beside, described, is_spoken
 from core.ingest.inline import HEADINGS
 from core.ingest.limits import MAX_CELL_CHARACTERS, MAX_COLUMNS, MAX_REPEATED_CHARACTERS, MAX_SPANNED_CELLS
 from core.ingest.listings import read_listings
@@ -21,6 +25,9 @@ from core.ingest.soup import hollow, tags_named
 
 _TABLE_PARTS = frozenset(["caption", "thead", "tbody", "tfoot", "tr", "td", "th", "colgroup", "col"])
 _CELLS = frozenset(["td", "th"])
+_ROLES = {"row": "tr", "cell": "td", "gridcell": "td", "columnheader": "th", "rowheader": "th"}
+"""Parts of a table that is made of other elements."""
+_TABLE_ROLES = ("table", "grid", "treegrid")
 _TOLD = frozenset(
     [
         *("img", "svg", "math", "script", "style", "link", "meta", "template"),
@@ -30,6 +37,31 @@ _TOLD = frozenset(
 """What is described otherwise, or says what a person may do."""
 _TEXT_BLOCKS = frozenset(["p", "ul", "ol", "dl", "blockquote"])
 _BLOCKS = frozenset(["ul", "ol", "dl", "pre", "blockquote"])
+_LINES = frozenset(["li", "td", "th", "dd", "p", "div"])
+"""What a sign says yes or no to."""
+_OVER = HEADINGS | {"p", "div", "ul", "form", "table"}
+"""Over what a cross closes it."""
+_COMMANDS = HEADINGS | {"a", "button", "select", "nav", "summary", "pre"}
+_SIGNS = frozenset(["img", "svg", "i", "span", "input"])
+_LISTS = frozenset(["table", "ul", "ol"])
+_SIGN = re.compile(r"[✓✔✗✘✅❌❎☑☐☒⛔🚫]\ufe0f?")
+_NAMED_SIGN = re.compile(
+    r"(?:(?:green|red|gr[ae]y|black|white) )?(?:(check(?: ?mark|ed)?|tick)|cross(?: ?mark)?|x|unchecked)",
+    re.IGNORECASE,
+)
+_ANSWER = re.compile(
+    r"(?:yes|no|(?:not |un)?(?:included|available|allowed|permitted|supported|offered)|excluded)\s?:?",
+    re.IGNORECASE,
+)
+_ICON = re.compile(
+    r"(?:e-)?([a-z]{1,12}-)?(?:(?:circle|square)-)?(?:(check(?:-?mark)?|tick|ok|yes)|times|xmark|x|cross|remove|no|close)"
+    r"(?:-(?:circle|square|lg|alt|o|fill))*+",
+    re.IGNORECASE,
+)
+"""Classes of signs that a font or style sheet draws."""
+_TASKS = re.compile(r"task|todo|to-do|check", re.IGNORECASE)
+_LOOK_AROUND = 12
+"""Nodes looked at for what stands beside a sign."""
 _LABEL_CHARACTERS = 40
 _INNER_CHARACTERS = 300
 """Of a table inside a table of data."""
@@ -66,19 +98,19 @@ def unwrap_layout_tables(soup: BeautifulSoup, *, from_office: bool = False) -> N
 
 
 def name_signs(soup: BeautifulSoup) -> None:
-    """Gives cells without words what their signs are called, and a mark for a box that is ticked or not. In
-    tables where none is ticked or fixed, boxes are only there to be ticked.
+    """Gives cells without words what their signs are called, and cells and lines the signs that say yes or no
+    to their words. In tables and lists where no box is ticked or fixed, boxes are only there to be ticked.
     """
+    _read_roles(soup)
     boxes = [box for box in tags_named(soup, ("input",)) if _is_checkbox(box)]
-    fixed = {
-        id(box.find_parent("table")) for box in boxes if box.has_attr("checked") or box.has_attr("disabled")
-    }
+    told = (_around(box, _LISTS) for box in boxes if box.has_attr("checked") or box.has_attr("disabled"))
+    fixed = {id(parent) for parent in told if parent is not None}
     for cell in reversed(tags_named(soup, _CELLS)):
         if cell.get_text(strip=True) or cell.find("table") is not None:
             continue
         for sign in [*(part for part in cell.descendants if isinstance(part, Tag)), cell]:
             words = str(sign.get("aria-label") or sign.get("title") or "")
-            if _is_checkbox(sign) and id(sign.find_parent("table")) in fixed:
+            if _is_checkbox(sign) and id(_around(sign, _LISTS)) in fixed:
                 sign.string = "✓" if sign.has_attr("checked") else "✗"
                 sign.name, sign.attrs = "span", {}
             elif (
@@ -89,10 +121,152 @@ def name_signs(soup: BeautifulSoup) -> None:
             ):
                 sign.name = sign.name if sign is cell else "span"
                 sign.string = words
+    for tasks in tags_named(soup, ("ul", "ol")):
+        _tick_items(tasks)
+    for sign in tags_named(soup, _SIGNS):
+        if sign.name in _SIGNS:  # not within another one
+            _show_sign(soup, sign, fixed)
+
+
+def _read_roles(soup: BeautifulSoup) -> None:
+    """Makes tables of elements that say that they are one, its rows and its cells."""
+    by_root: dict[int, list[Tag]] = {}
+    for part in [tag for tag in soup.descendants if isinstance(tag, Tag) and tag.get("role") in _ROLES]:
+        root = next((parent for parent in part.parents if parent.get("role") in _TABLE_ROLES), None)
+        if root is not None and root.name != "table":
+            by_root.setdefault(id(root), [root]).append(part)
+    for root, *parts in by_root.values():
+        rows = {id(part) for part in parts if part["role"] == "row"}
+        cells = [part for part in parts if id(part) not in rows]
+        holders = (next(near for near in cell.parents if near is root or id(near) in rows) for cell in cells)
+        if len(rows) > 1 and len(cells) >= 2 * len(rows) and all(holder is not root for holder in holders):
+            root.name = "table"
+            for part in parts:
+                part.name = _ROLES[str(part["role"])]
+
+
+def _around(tag: Tag, names: Collection[str]) -> Tag | None:
+    return next((parent for parent in tag.parents if parent.name in names), None)
 
 
 def _is_checkbox(tag: Tag) -> bool:
     return tag.name == "input" and str(tag.get("type", "")).lower() == "checkbox"
+
+
+def _tick_items(tasks: Tag) -> None:
+    """Marks the items of a list that are ticked by an attribute or a class, and those that are not."""
+    items = [item for item in tasks.contents if isinstance(item, Tag) and item.name == "li"]
+    states = [str(item.get("data-checked", "")) for item in items]
+    if _TASKS.search(str(tasks.get("class", ""))) and not any(states):
+        ticked = ["checked" in item.get_attribute_list("class") for item in items]
+        states = [str(is_ticked).lower() for is_ticked in ticked]
+    is_told = "true" in states
+    for item, state in zip(items, states, strict=True):
+        if is_told and state in ("true", "false") and item.find("input") is None:
+            item.insert(0, "✓ " if state == "true" else "✗ ")
+
+
+def _show_sign(soup: BeautifulSoup, sign: Tag, fixed: set[int]) -> None:
+    """Writes a sign before its words; a box stays within it, for its label."""
+    if sign.name in ("i", "span") and _first_words(sign) and not is_spoken(sign):
+        return
+    behind = _beside(sign, is_behind=True)
+    mark = _ticked(sign, behind, fixed) if sign.name == "input" else _answer(sign, behind)
+    line = _around(sign, _LINES | _COMMANDS) if mark else None
+    if line is None or line.name not in _LINES:
+        return
+    before = _beside(sign, is_behind=False)
+    if before is not None and not _ends_in_colon(before):
+        return
+    if before is behind is None and line.name not in _CELLS:
+        cell = _around(line, _CELLS)
+        if cell is None or _first_words(cell):
+            return
+    colon = ":" if behind is not None and _ANSWER.fullmatch(mark) else ""
+    near = sign.next_sibling
+    is_apart = behind is None or (isinstance(near, NavigableString) and near[:1].isspace())
+    name, attributes = sign.name, sign.attrs
+    sign.name, sign.attrs = "span", {}
+    sign.string = mark.rstrip(": ") + colon + ("" if is_apart else " ")
+    if name == "input":
+        box = soup.new_tag("input")
+        box.attrs = attributes
+        sign.append(box)
+
+
+def _ticked(box: Tag, behind: PageElement | None, fixed: set[int]) -> str:
+    """The mark of a box that shows what is so, not one that opens the element behind it."""
+    is_worded = isinstance(behind, NavigableString) or _around(box, {"label"}) is not None
+    if not (is_worded or box.has_attr("disabled")):
+        return ""
+    is_checked = box.has_attr("checked")
+    if _is_checkbox(box):
+        return "" if id(_around(box, _LISTS)) not in fixed else "✓" if is_checked else "✗"
+    return "✓" if is_checked and str(box.get("type", "")).lower() == "radio" else ""
+
+
+def _answer(sign: Tag, behind: PageElement | None) -> str:
+    """What a picture or icon without words of its own says, or words for screen readers: yes or no."""
+    is_told = is_spoken(sign)
+    if sign.has_attr("hidden") or "display:none" in str(sign.get("style", "")).replace(" ", ""):
+        return ""
+    if isinstance(behind, Tag) and any(
+        is_spoken(part) for part in (behind, *behind.contents[:1]) if isinstance(part, Tag)
+    ):
+        return ""
+    words = sign.get_text() if is_told else described(sign)
+    if sign.get_text().strip() not in ("", words.strip()):  # words in a drawing
+        return ""
+    words = " ".join((words or str(sign.get("title", "")) * sign.has_attr("class"))[:100].split())
+    if _SIGN.fullmatch(words):
+        return words
+    if named := _NAMED_SIGN.fullmatch(words):
+        return "✓" if named[1] else "✗"
+    if _ANSWER.fullmatch(words):
+        is_twin = behind is not None and _first_words(behind).casefold().startswith(words.casefold())
+        return "" if is_twin else words
+    drawn = sign.find("use") if sign.name == "svg" else None
+    sprite = "" if drawn is None else str(drawn.get("href") or drawn.get("xlink:href")).rpartition("#")[2]
+    for name in () if is_told else (*sign.get_attribute_list("class"), sprite):
+        icon = _ICON.fullmatch(str(name))
+        is_over_block = isinstance(behind, Tag) and behind.name in _OVER and not (icon and icon[2])
+        if icon and not is_over_block and ((icon[1] and not str(name).endswith("close")) or behind is None):
+            is_box = _around(sign, {"label"}) is not None or any(
+                near.name == "input" for near in beside(sign)
+            )
+            return "" if is_box else "✓" if icon[2] else "✗"
+    return ""
+
+
+def _beside(sign: Tag, *, is_behind: bool) -> PageElement | None:
+    """The nearest node with words before or behind a sign in its line."""
+    node: PageElement = sign
+    for _ in range(_LOOK_AROUND):
+        near = node.next_sibling if is_behind else node.previous_sibling
+        if near is None:
+            if node.parent is None or node.parent.name in _LINES:
+                return None
+            node = node.parent
+        elif isinstance(near, Tag) and near.name == "br":
+            return None
+        elif _first_words(near):
+            return near
+        else:
+            node = near
+    return None
+
+
+def _first_words(node: PageElement) -> str:
+    """The first words of a node, if they stand near its beginning."""
+    nodes = islice(node.descendants, _LOOK_AROUND) if isinstance(node, Tag) else [node]
+    texts = (str(text)[:_LABEL_CHARACTERS].strip() for text in nodes if isinstance(text, NavigableString))
+    return next(filter(None, texts), "")
+
+
+def _ends_in_colon(node: PageElement) -> bool:
+    while isinstance(node, Tag) and node.contents:
+        node = node.contents[-1]
+    return isinstance(node, NavigableString) and node[-_LABEL_CHARACTERS:].rstrip().endswith(":")
 
 
 def _flatten(table: Tag) -> None:
@@ -114,6 +288,7 @@ def _tidy(soup: BeautifulSoup, table: Tag, spans: _Spans) -> None:
     rows = list(_grid(soup, table, spans))
     width = max(map(len, rows), default=0)
     above = [caption] if isinstance(caption, Tag) else []
+    above += _stray(soup, table)
     while len(rows) > 1 and width > 1 and len(rows[0]) == 1:
         above += rows.pop(0)
     if rows:
@@ -122,13 +297,28 @@ def _tidy(soup: BeautifulSoup, table: Tag, spans: _Spans) -> None:
     table.clear()
     table.name = "div"
     for words in above:
-        words.name = "p"
+        words.name = words.name if words.name in HEADINGS else "p"
         table.append(words)
     for cells in rows:
         row = soup.new_tag("tr")
         row.extend(cells)
         inner.append(row)
     table.append(inner)
+
+
+def _stray(soup: BeautifulSoup, table: Tag) -> Iterator[Tag]:
+    """Words that stand in a table, but in no cell; a browser shows them above."""
+    for holder in [table, *tags_named(table, _TABLE_PARTS - _CELLS - {"caption"})]:
+        for node in holder.contents:
+            is_part = isinstance(node, Tag) and (
+                node.name in _TABLE_PARTS or bool(tags_named(node, _TABLE_PARTS))
+            )
+            words = "" if is_part else " ".join(node.get_text(" ").split())
+            if any(map(str.isalnum, words)):
+                name = node.name if isinstance(node, Tag) and node.name in HEADINGS else "p"
+                stray = soup.new_tag(name)
+                stray.append(words)
+                yield stray
 
 
 def _grid(soup: BeautifulSoup, table: Tag, spans: _Spans) -> Iterator[list[Tag]]:

@@ -151,3 +151,26 @@ def test_more_blocks_than_a_text_may_have_are_refused(monkeypatch):
     assert len(list(parse_blocks("a\n=\n" * 3))) == 3
     with pytest.raises(BadDocument, match="has more than 3 headings, tables and lists; split it"):
         list(parse_blocks("a\n=\n" * 4))
+
+
+@pytest.mark.parametrize(
+    ("text", "titles"),
+    [
+        ("# A\n\n{% highlight sh %}\n# no\n{% endhighlight %}\n\n# B", ["A", "B"]),
+        ("# A\n\n{{< highlight sh >}}\n# no\n{{< /highlight >}}\n\n# B", ["A", "B"]),
+        ("{% highlight sh %}\n\n# A", ["A"]),
+        (
+            '<h2 align="center" id=x>The <b>boat</b></h2>\n\nText\n<h2>no</h2>\n\n<h2>no\n\n<h1>A</h1> b',
+            ["The boat"],
+        ),
+        ("+++\ntitle = 1\n# no\n+++\n# A", ["A"]),
+        ("---\na: b\n# no\n...\n# A", ["A"]),
+        ("\n---\na: b\n---\n# A", ["A"]),
+    ],
+)
+def test_what_generators_of_sites_add_has_its_headings_and_no_others(text, titles):
+    assert [block.title for block in parse_blocks(text)] == titles
+
+
+def test_code_that_never_ends_stays_linear():
+    assert list(parse_blocks("{% highlight sh %}\n\n" * 50_000)) == []

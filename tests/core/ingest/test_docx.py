@@ -335,3 +335,37 @@ def test_the_strict_form_is_read():
         for name, content in docx_parts(paragraph("Words.", "Heading1")).items()
     }
     assert read_docx(make_zip(parts), "a.docx").markdown == "# Words."
+
+
+def dropdown(result: str, shown: str = "") -> str:
+    entries = '<w:listEntry w:val="Red"/><w:listEntry w:val="Blue"/>'
+    choices = f"<w:ffData><w:ddList>{result}{entries}</w:ddList></w:ffData>"
+    shown = f'<w:r><w:fldChar w:fldCharType="separate"/></w:r>{run(shown)}' if shown else ""
+    return (
+        f'<w:r><w:fldChar w:fldCharType="begin">{choices}</w:fldChar></w:r>'
+        f'<w:r><w:instrText> FORMDROPDOWN </w:instrText></w:r>{shown}<w:r><w:fldChar w:fldCharType="end"/></w:r>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "chosen"),
+    [
+        (dropdown('<w:result w:val="1"/>'), "Blue"),
+        (dropdown('<w:default w:val="1"/>'), "Blue"),
+        (dropdown(""), "Red"),
+        (dropdown('<w:result w:val="7"/>'), ""),
+        (dropdown('<w:result w:val="1"/>', "Navy"), "Navy"),
+    ],
+)
+def test_what_is_chosen_in_a_dropdown_of_a_form_is_text(field: str, chosen: str) -> None:
+    assert text_of(f"<w:p>{run('Sail: ')}{field}{run(' cloth')}</w:p>").split() == [
+        "Sail:",
+        *chosen.split(),
+        "cloth",
+    ]
+
+
+def test_a_diagram_left_out_is_no_picture() -> None:
+    diagram = '<d:relIds xmlns:d="http://schemas.openxmlformats.org/drawingml/2006/diagram"/>'
+    converted = read(f"<w:p>{run('Words.')}<w:r><w:drawing>{diagram}</w:drawing></w:r></w:p>")
+    assert [n.sentence for n in converted.notices] == ["Diagrams (SmartArt) left out, with their words: 1."]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.ingest import Converter, ReadingConfig, read_document, tables
+from core.ingest import Converter, ReadingConfig, limits, read_document, tables
 from tests.conftest import CAMPAIGN, few
 
 
@@ -244,6 +244,45 @@ def test_content_is_kept(name):
     assert "KEPT" in text_of(KEPT[name])
 
 
+LINKED = "<a href=x>KEPT with saffron and mash</a>"
+SAID = {
+    "cells": f"<table><tr><th class=header>{LINKED}<th>Fee<tr><td>Tern<td>12</table>",
+    "row of data": f"<table><tr class=header><td>{LINKED}<td>Fee<tr><td>Tern<td>12</table>",
+    "heading": f"<h3 class=entry-header>{LINKED}</h3><p>It holds.",
+    "term": f"<dl><dt class=header>{LINKED}</dt><dd>3.2</dl>",
+    "box of a heading": f"<div class=post-header><h3>{LINKED}</h3></div><p>It holds.",
+    "head of an item": f"<div><div class=card-header>{LINKED}</div><div>Forty berths.</div></div>",
+    "header of an item": f"<div><header><h2>{LINKED}</h2></header><p>Forty berths.</div>",
+    "items with prices": f"<div class=menu-item>{LINKED} 12 €</div><div class=menu-item><a href=y>Cakes</a> 6 €</div>",
+    "list with prices": f"<ul class=menu><li>{LINKED} 12<li><a href=y>Cakes</a> 6</ul>",
+    "list with a heading": f"<p>Us.</p><h3>Board</h3><ul class=nav-list><li>{LINKED}<li><a href=y>Dal</a></ul>",
+    "number to call": "<div class=footer-info><a href=tel:070>KEPT 070-12</a></div>",
+}
+MENUS = {
+    "head of a page": "<div class=header><a href=/>SECRET</a></div><div>Welcome to us all.</div>",
+    "cell of a layout": (
+        f"<table><tr><td class=header><a href=x>SECRET</a><td>Hi.<tr><td>One.<td>{PROSE}</table>"
+    ),
+    "menu with numbers": "<ul class=menu><li><a href=x>SECRET boats</a> (12)<li><a href=y>Oars of oak</a> (9)</ul>",
+    "title that leads home": "<h2 class=header><a href=https://a.b/index.html>SECRET</a></h2><p>Welcome.",
+    "other pages": "<ul class=teasers><li><a href=x>SECRET of the boats</a> 3 May<li><a href=y>Oars of oak</a> 4 May</ul>",
+    "menu below a title": "<h2>Menu</h2><ul class=menu><li><a href=x>SECRET</a><li><a href=y>Oars</a></ul>",
+    "foot": "<div class=footer><a href=tel:07>SECRET 07</a> <a href=x>Imprint</a></div>",
+    "links side by side": "<div><a class=menu href=x>SECRET</a><a class=menu href=y>Oars</a></div>",
+    "table of links": "<table class=menu><tr><td><a href=x>SECRET</a><td>.<tr><td><a href=y>Oars</a><td>.</table>",
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_links_of_a_menus_name_that_say_something_are_kept(name):
+    assert "KEPT" in text_of(f"<div>{PROSE}{SAID[name]}</div>")
+
+
+@pytest.mark.parametrize("name", MENUS)
+def test_links_of_a_menu_are_dropped(name):
+    assert "SECRET" not in text_of(f"<div>{MENUS[name]}{PROSE}</div>")
+
+
 AFTER_LABELS = {
     "<details><summary>Open?</summary>In May.</details>": "Open?\n\nIn May.",
     "<details><summary>Fees</summary><span>9 kr</span></details>": "Fees\n\n9 kr",
@@ -284,6 +323,32 @@ def test_the_name_of_a_tab_stands_before_what_it_opens():
     assert text_of(tabs + "".join(panels)).split("\n\n")[-4:] == [
         *("Winter", "The inner basin is closed then.", "Summer", "The inner basin is open then.")
     ]
+
+
+_TWO = "<div id={}><p>Closed.</div><div id={}><p>Open.</div>"
+NAMED_PANELS = {
+    "labelled": "<button role=tab id=w>Winter</button><button role=tab id=s>Summer</button>"
+    "<div role=tabpanel aria-labelledby=w>Closed.</div><div role=tabpanel aria-labelledby=s hidden>Open.</div>",
+    "in order": "<ul role=tablist><li role=tab>Winter<li role=tab>Summer</ul><div>"
+    "<div role=tabpanel>Closed.</div><div role=tabpanel hidden>Open.</div></div>",
+    "radio buttons": "<div class=tabs><input type=radio id=w><label for=w>Winter</label><input type=radio id=s>"
+    f"<label for=s>Summer</label></div><div>{_TWO.format(1, 2)}</div>",
+    "list": f"<ul><li><a href=#w>Winter</a><li><a href=#s>Summer</a></ul>{_TWO.format('w', 's')}",
+    "script": "<div><button onclick=\"show('w')\">Winter</button><button onclick=\"show('s')\">Summer</button>"
+    "</div><div id=w class=tabcontent>Closed.</div><div id=s class=tabcontent style='display:none'>Open.</div>",
+}
+
+
+@pytest.mark.parametrize("name", NAMED_PANELS)
+def test_panels_are_named_however_tabs_lead_to_them(name):
+    assert text_of(f"<p>Fees.</p>{NAMED_PANELS[name]}").split("\n\n") == [
+        *("Fees.", "Winter", "Closed.", "Summer", "Open.")
+    ]
+
+
+def test_a_list_of_contents_and_an_answer_name_no_panel():
+    contents = f"<ul><li><a href=#w>Winter</a><li><a href=#s>Summer</a></ul>{_TWO.format('s', 'w')}"
+    assert text_of(contents).startswith("- Winter\n- Summer")
 
 
 TAB = "<a role=tab href='#w'>Winter</a>"
@@ -558,3 +623,99 @@ def test_a_title_turns_no_direction_of_writing():
 )
 def test_hostile_style_sheets_are_read_at_once(style):
     assert text_of(f"<style>{style}</style><p style='{style[:200_000]}'>BEGIN") == "BEGIN"
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("2a4e5f5e536a5c4f4646044f524b475a464f", "duty@vell.example"),
+        ("00", "hidden"),
+        ("2a4e5f5e53", "hidden"),
+    ],
+)
+def test_an_address_hidden_from_robots_is_read(code, shown):
+    assert text_of(f"<p>Write to <a href=x data-cfemail={code}>hidden</a> soon.") == f"Write to {shown} soon."
+
+
+VALUES = {
+    "fixed": "<p>Boat: <input value=KEPT readonly>",
+    "of no one to change": "<label>Boat</label><input type=text value=KEPT disabled>",
+    "within words": "<p>Serves <input type=number value=KEPT> people.",
+    "cell": "<table><tr><th>Item<th>Boat<tr><td>Rope<td><input value=KEPT></table>",
+    "chosen": "<p>Boat: <select disabled><option>Gull<option selected>KEPT</select>",
+    "lines": "<p>Boat: <textarea readonly>KEPT</textarea>",
+    "state": "<form>Boats <input type=text><button disabled>KEPT, sold out</button></form>",
+    "state as a value": "<form>Boats <input type=text><input type=submit value='KEPT: ausverkauft'></form>",
+    "choice": "<div><button role=radio aria-checked=true>KEPT</button><button role=radio>Gull</button></div>",
+    "label of words": "<div><label>KEPT</label><div>Tern</div><label>Note</label><input name=n></div>",
+    "label in a form": "<form><div><label>KEPT</label><b>Tern</b></div><div><label>Note</label><input></div></form>",
+}
+SECRETS = {
+    "password": "<p>Boat: <input type=password value=SECRET readonly>",
+    "hidden type": "<p>Boat: <input type=hidden value=SECRET readonly>",
+    "hidden": "<p>Boat: <input value=SECRET readonly hidden>",
+    "in what is hidden": f"<div style='display:none'>{PROSE}<input value=SECRET readonly></div>",
+    "cell of a layout": "<table><tr><td>Boats<td><input value=SECRET></table>",
+    "to be typed": "<form>Search <input value=SECRET></form>",
+    "command": "<form>Boats <input type=text><button disabled>SECRET</button></form>",
+    "label of a field": "<div><label>SECRET</label><div>Such as Tern</div><div><input></div></div>",
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_what_fields_and_buttons_show_is_kept(name):
+    assert "KEPT" in text_of(f"{PROSE}{VALUES[name]}")
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_what_fields_hide_or_wait_for_is_dropped(name):
+    assert "SECRET" not in text_of(f"{PROSE}{SECRETS[name]}")
+
+
+INNER = {
+    "shadow": "<fee-card><template shadowrootmode=open><style>p{display:none}</style><p>KEPT</template></fee-card>",
+    "page": "<iframe srcdoc='&lt;title&gt;SECRET&lt;/title&gt;&lt;p>KEPT'></iframe>",
+    "page in a page": "<iframe srcdoc=\"<iframe srcdoc='<p>KEPT'></iframe>\"></iframe>",
+}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_what_a_saved_page_holds_within_is_read(name):
+    assert text_of(f"<p>Fees.</p>{INNER[name]}<p>End.") == "Fees.\n\nKEPT\n\nEnd."
+
+
+def test_pages_within_a_page_are_bounded():
+    hidden = "<iframe hidden srcdoc='<p>SECRET'></iframe>"
+    many = f"<iframe srcdoc='{'<p>SECRET' * (limits.MAX_OWN_TAGS + 1)}'></iframe>"
+    for inner in (hidden, many):
+        assert "SECRET" not in text_of(f"{PROSE}{inner}")
+    deep = f"<iframe srcdoc='{'<div>' * limits.MAX_HTML_DEPTH}KEPT'></iframe>"
+    document = read_document(f"{'<div>' * 60}{deep}".encode(), "a.html")
+    assert (document.text, "levels deep" in document.told) == ("KEPT", True)
+
+
+STRAY = {
+    "<table>Closed Mondays<tr>Adults<th>a<th>b<tr><td>1<td>2</table>": "Closed Mondays\n\nAdults\n\n| a | b |",
+    "<table><h3>Fees</h3><tr><th>a<th>b<tr><td>1<td>2</table>": "### Fees\n\n| a | b |",
+    "<ul>Tools<li>Saw<li>Red</ul>": "Tools\n\n- Saw\n- Red",
+    "<ul><li>Red</li><b>Rope</b><li>Thick</ul>": "- Red\n\n**Rope**\n\n- Thick",
+}
+
+
+@pytest.mark.parametrize("html", STRAY)
+def test_words_between_the_parts_of_a_table_or_list_stay_apart(html):
+    assert text_of(html).startswith(STRAY[html])
+
+
+def test_elements_that_say_that_they_are_a_table_keep_their_columns():
+    head = "<div role=row><b role=columnheader>Port</b><b role=columnheader>Spring</b></div>"
+    rows = "<div role=row><div role=cell></div><div role=cell>1.2</div></div>"
+    table = f"<div role=table><div role=rowgroup>{head}{rows}</div></div>"
+    assert text_of(table) == "| Port | Spring |\n| --- | --- |\n|  | 1.2 |"
+    assert "KEPT" in text_of(f"<div role=grid>{rows}{rows}<p role=gridcell>KEPT</p></div>")
+
+
+def test_what_a_change_adds_and_takes_away_keeps_its_signs():
+    line = "<tr><td class=blob-num data-line-number=4></td><td class=blob-code><i><span data-code-marker='{0}'>{1}</span></i>"
+    page = f"<table>{line.format('-', 'port = 1')}{line.format('+', 'port = 2')}</table>"
+    assert text_of(page) == "```\n-port = 1\n+port = 2\n```"

@@ -3,6 +3,11 @@
 import pytest
 
 from core.ingest import read_document
+from core.ingest.clean import clean
+from core.ingest.hidden import styled_classes
+from core.ingest.inline import name_lifted
+from core.ingest.markdown import markdown_of
+from core.ingest.soup import parse_html
 from core.ingest.structure import structure_layout
 from tests.core.ingest.test_docx import run
 from tests.core.ingest.test_docx import text_of as office_text
@@ -38,6 +43,23 @@ READ_AS = {
     # fractions
     "1<sup>1</sup>/<sub>2</sub> cups, <sup>3</sup>&frasl;<sub>4</sub>": "1 1/2 cups, 3/4",
     "<span class=frac>3<span class=sr-only>+</span><span class=num>1</span>⁄<span class=den>2</span></span>": "3 1/2",
+    "6<span class=sfrac>\u2060<i class=tion><span class=num>1</span><span class=sr-only>/</span><span class=den>2</span></i></span> in": (
+        "6\u2060 *1/2* in"
+    ),
+    "3<span class=fraction>1/2</span> cups, 2<small>1/2</small> in": "3 1/2 cups, 2 1/2 in",
+    # cents, minutes and degrees
+    "<span>$</span><span>49</span><sup>99</sup>, €9,<sup>95</sup>, 340.<sup>50</sup> kr, 1 200<sup>00</sup> zł": (
+        "$49.99, €9,95, 340.50 kr, 1 200.00 zł"
+    ),
+    "9<sup>30</sup>–17<sup>00</sup>, 10<sup>30</sup> - 12<sup>30</sup>, 9<sup>15</sup> Uhr": "9:30–17:00, 10:30 - 12:30, 9:15 Uhr",
+    "2<sup>10</sup>–2<sup>12</sup>, 1914–18<sup>30</sup>. Cost $340.<sup>12</sup> The": "2^10–2^12, 1914–18^30. Cost $340.^12 The",
+    "20<sup>o</sup>C, 35<sup>0</sup> F, 5<sup>º</sup>, x<sup>0</sup>": "20°C, 35° F, 5º, x^0",
+    # what classes raise or call a note
+    "10<span class=superscript>6</span>, m<span class='unit sup'>3</span>, CO<span class=subscript>2</span>": "10^6, m^3, CO₂",
+    "14<a class=footnote-ref href='#fn2'>2</a>, 12<a href='#n'>3</a>, Orna<a class=noteref href='#n4'>4</a>": (
+        "14[2], 12[3], Orna[4]"
+    ),
+    "Pages <a href='#1'>1</a><a href='#2'>2</a> of <a href='#5'>5</a>, 4<a href='x.html'>5</a>": "Pages 1 2 of 5, 45",
     # formulas
     f"So {KATEX} holds": "So E = mc^2 holds",
     "<math><mi>m</mi><msup><mi>c</mi><mn>2</mn></msup><mo>=</mo><msqrt><mi>x</mi></msqrt></math>": "mc^2 = √(x)",
@@ -68,6 +90,33 @@ READ_AS = {
     "<span>20.</span><span>99</span> <span>17:</span><span>24</span> <span>www.</span><span>x.se</span>": (
         "20.99 17:24 www.x.se"
     ),
+    # what stood between them
+    "<p><span>Adults</span><svg><path/></svg><span>12</span> <a>Vell</a><i class=icon></i><a>Orna</a>": "Adults 12 Vell Orna",
+    "<p><span>08:10</span><img src=x><input><span>09:25</span> <span>har</span><img><span>bour</span>": "08:10 09:25 harbour",
+    "<p><span>Vell</span><wbr><span>Orna</span>": "VellOrna",
+    # classes that name what they hold, and those of styles
+    "<p><span class=tag>red</span><span class=tag>blue</span> <span class=day>monday</span><span class=state>open": (
+        "red blue monday open"
+    ),
+    "<p><span class=c1>har</span><span class=c2>bour</span> <span class=stem>walk</span><span class=suffix>ed": "harbour walked",
+    "<p><span class=dropcap>T</span><span class=lead>he</span> <span class=hl>har</span><span>bour</span>": "The harbour",
+    "<p><span class=ellipsis>vell.example/har</span><span class=invisible>bour": "vell.example/harbour",
+    "<p><span>90 €</span><span>In stock</span> <span>12%</span><span>off</span> <span>Vell!</span><span>Orna": (
+        "90 € In stock 12% off Vell! Orna"
+    ),
+    # custom elements
+    "<a-row><a-cell>Adults</a-cell><a-cell>12</a-cell></a-row><a-row><a-cell>child</a-cell><a-cell>free": "Adults 12 child free",
+    "<x-l>h</x-l><x-l>e</x-l> <my-a>Fee</my-a><my-sign>:</my-sign><my-b>12</my-b>": "he Fee: 12",
+    # words beside a badge, a number, a speaker
+    "<p>Berth 1<span class=badge>4</span> <span class=speaker>ANNA</span>The fee <time>08:10</time>Gate": (
+        "Berth 1 4 ANNA The fee 08:10 Gate"
+    ),
+    "<p>1850<input><span class=sidenote>The date</span> <span class=qty>10</span>12 mm <span class=verse_num>5</span>And": (
+        "1850 The date 10 12 mm 5 And"
+    ),
+    "<p>H<b class=num>2</b>O <i class=count>3</i>rd <span class=num>5</span>G boat<span class=label>s</span>": (
+        "H**2**O *3*rd 5G boats"
+    ),
     "<ruby>漢<rp>(<rt>kan<rp>)</ruby>": "漢 (kan)",
     "<p><span>O</span><span>NCE UPON A TIME</span> there": "ONCE UPON A TIME there",
     # what the print of an e-book leaves in its words
@@ -88,6 +137,8 @@ READ_AS = {
     # labels of items
     "<ol reversed><li>Bronze<li>Silver</ol>": "2. Bronze\n1. Silver",
     "<ol><li value=5>five<li>six</ol>": "5. five\n6. six",
+    "<ol style='list-style-type: lower-roman' start=3><li>x</ol><p>or<ol class=upper-alpha><li>y</ol>": "- iii. x\n\nor\n\n- A. y",
+    "<ol style='list-style:none'><li>4. Fee<li>(c) Key</ol><p>or<ol class=list-unstyled><li>Key</ol>": "- 4. Fee\n- (c) Key\n\nor\n\n1. Key",
     "<ol start=3 type=I><li>x</ol><p>or<ol type=a><li>y<li>z</ol>": "- III. x\n\nor\n\n- a. y\n- b. z",
 }
 
@@ -95,6 +146,18 @@ READ_AS = {
 @pytest.mark.parametrize("html", READ_AS)
 def test_a_line_reads_as_it_is_meant(html: str) -> None:
     assert read_document(html.encode(), "page.html").text == READ_AS[html]
+
+
+def test_what_a_style_sheet_raises_or_numbers_reads_alike() -> None:
+    page = (
+        "<style>.up{vertical-align:super} .fn{vertical-align: super} ol.legal{list-style:lower-alpha}</style>"
+        "10<span class=up>6</span> units, 14<a class=fn href='#n1'>2</a>, fees<span class=up>New</span>"
+        "<ol class=legal><li>Dogs<li>Cats</ol>"
+    )
+    soup, _ = parse_html(page)
+    name_lifted(soup, styled_classes)
+    clean(soup)
+    assert markdown_of(soup) == "10^6 units, 14[2], feesNew\n\n- a. Dogs\n- b. Cats"
 
 
 def test_a_title_is_without_the_sign_that_links_to_it() -> None:

@@ -405,6 +405,44 @@ PAGES = {
         .text(75, 712, "a sack"),
         "- a knife with a handle as long as your hand is wide\n- a sack",
     ),
+    "names in the margin and texts set in below them": (
+        Sheet()
+        .row(790, {60: "A. Berg", 300: "May 2024"})
+        .text(60, 760, "Barn", 12, "bold")
+        .lines(130, 744, ["Two families keep it, and it has a mill of grey stone.", "It leaks."])
+        .text(60, 712, "Well", 12, "bold")
+        .text(130, 696, "Dug in 1921.")
+        .text(60, 678, "Weir", 12, "bold")
+        .text(130, 662, "Opened each spring."),
+        "A. Berg\n\nMay 2024\n\n# Barn\n\nTwo families keep it, and it has a mill of grey stone.\nIt leaks.\n\n# Well\n\nDug in 1921.\n\n"
+        "# Weir\n\nOpened each spring.",
+    ),
+    "terms with a text set in below each, close together": (
+        Sheet()
+        .lines(60, 760, ["Barn", "Well", "Weir", "Mill"], leading=24)
+        .lines(130, 748, ["Kept by two.", "Dug in 1921.", "Opened late.", "Turns slowly."], leading=24),
+        "Barn\n\nKept by two.\n\nWell\n\nDug in 1921.\n\nWeir\n\nOpened late.\n\nMill\n\nTurns slowly.",
+    ),
+    "columns of which the left one begins lower, under a picture": (
+        column(column(Sheet(), 60, 690, PEARS).text(60, 610, "The barn"), 320, 760, f"{WASPS} {CIDER}"),
+        f"{PEARS}\n\nThe barn\n\n{WASPS} {CIDER}",
+    ),
+    "names midway over two columns each": (
+        Sheet()
+        .row(760, {214: "In June", 375: "In July"})
+        .row(744, {60: "Stop", 190: "From", 260: "To", 350: "From", 420: "To"})
+        .row(728, {60: "Lund", 190: "8:10", 260: "8:15", 350: "9:10", 420: "9:15"}),
+        "|  | In June | In June | In July | In July |\n|---|---|---|---|---|\n| Stop | From | To | From | To |\n"
+        "| Lund | 8:10 | 8:15 | 9:10 | 9:15 |",
+    ),
+    "lists side by side, one longer": (
+        Sheet()
+        .row(760, {60: "Open", 300: "Closed"}, font="bold")
+        .lines(60, 744, ["Barn", "Mill", "Weir", "Well"])
+        .lines(300, 744, ["Shed", "Inn"])
+        .text(60, 680, "Words below."),
+        "| Open | Closed |\n|---|---|\n| Barn | Shed |\n| Mill | Inn |\n| Weir |  |\n| Well |  |\n\nWords below.",
+    ),
     "contents": (
         Sheet().lines(60, 730, ["1 Pears . . . . . . . . . . . . 3", "2 Cider ................ 14"]),
         "1 Pears ... 3\n\n2 Cider ... 14",
@@ -506,6 +544,36 @@ def test_the_header_of_a_ruled_table_over_pages_stays() -> None:
     text = text_of(sheet("Bollard"), sheet("Hawser"))
     assert "| Term | Meaning |" in text
     assert "| Hawser | A thing. |" in text
+
+
+def test_names_of_columns_that_each_page_repeats_are_no_running_heads() -> None:
+    sheets = []
+    for page in range(3):
+        sheet = Sheet().text(60, 805, "The Orchard Book", 8).row(770, STOCK[0], font="bold")
+        for i in range(12):
+            sheet.row(753 - 17 * i, {65: f"Cask {12 * page + i}", 185: f"{7 + i}", 275: f"{page + 2}.{i}0"})
+        sheets.append(sheet)
+    text = text_of(*sheets)
+    assert text.startswith("| Kind | Barrels | Price |\n|---|---|---|\n| Cask 0 | 7 | 2.00 |")
+    assert text.count("Kind") == 1
+    assert "| Cask 11 | 18 | 2.110 |\n| Cask 12 | 7 | 3.00 |" in text
+
+
+@pytest.mark.parametrize("shows_picture", [False, True])
+def test_invisible_text_is_left_out_but_on_pictures(shows_picture: bool) -> None:
+    sheet = column(Sheet(), 60, 760, PEARS, 80)
+    sheet.operators.append(b"BT 3 Tr /helvetica 10 Tf 60 600 Td (Nobody sees this.) Tj ET")
+    if shows_picture:
+        sheet.operators.append(b"q 300 0 0 300 60 400 cm BI /W 1 /H 1 /CS /G /BPC 8 ID A EI Q")
+    converted = read_pdf(pdf_of(sheet), "a.pdf")
+    assert ("Nobody" in converted.markdown) is shows_picture
+    assert ("Invisible text on page 1 was left out." in str(converted.notices)) is not shows_picture
+
+
+def test_a_page_whose_text_is_all_invisible_is_read() -> None:
+    sheet = Sheet()
+    sheet.operators.append(b"BT 3 Tr /helvetica 10 Tf 60 600 Td (The words of a drawing.) Tj ET")
+    assert text_of(sheet) == "The words of a drawing."
 
 
 def test_a_note_at_the_foot_does_not_stand_in_the_sentence_over_the_page() -> None:

@@ -390,3 +390,69 @@ def test_pictures_in_the_words_of_a_notebook_are_left_out_and_told():
     book["cells"] = [{"cell_type": "markdown", "source": picture.replace("chart", "")}]
     with pytest.raises(BadDocument, match="has no cell with text"):
         read_document(json.dumps(book).encode(), "a.ipynb")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp932", "御中\n①一泊 340円\n㈱ヴェル港湾 担当:髙橋\n営業時間は午前九時からです。"),
+        ("cp950", "港口的費用是每晚340元。鑰匙在屋裏面。開放時間是上午九時至下午五時。"),
+        ("big5hkscs", "碼頭嘅費用係每晚340蚊。沖涼唔使錢,鎖匙喺屋入面,唔好俾其他人攞咗去。"),
+    ],
+)
+def test_characters_that_vendors_added_are_read(encoding, text):
+    assert read_document(text.encode(encoding), "a.txt").text == text
+    page = b"<meta charset=%s><p>" % {"cp932": b"ms_kanji"}.get(encoding, b"cn-big5") + text.encode(encoding)
+    assert "\ufffd" not in read_document(page, "a.html").text
+
+
+def test_japanese_of_vendors_is_read_in_euc_too():
+    text = (
+        "港の料金は次のとおりです。営業時間は午前九時から午後五時までです。月曜日は休みです。シャワーは無料です。\n".encode(
+            "euc_jp"
+        )
+        + b"\xad\xa1 \xad\xea \xfc\xe2\xb6\xb6\n"
+    )
+    assert (
+        read_document(text, "a.txt").text
+        == "港の料金は次のとおりです。営業時間は午前九時から午後五時までです。月曜日は休みです。シャワーは無料です。\n① ㈱ 髙橋\n"
+    )
+
+
+def test_escapes_in_json_become_the_characters_they_stand_for():
+    escaped = rb'{"a": "\u00c5sa \ud83d\udc4d \\u00c5 \u000a\u0022\u005C \ud83d \u00c"}'
+    assert read_document(escaped, "a.json").text == (
+        '{"a": "Åsa \N{THUMBS UP SIGN} ' + r'\\u00c5 \u000a\u0022\u005C \ud83d \u00c"}'
+    )
+    assert read_document(escaped, "a.txt").text == escaped.decode()
+    (notice,) = read_document(rb'"\u00c5' + "åäö".encode() + b'\xff"', "a.jsonl").notices
+    assert notice.at == 5, "where it stands in the text as read"
+
+
+def test_what_a_terminal_obeys_is_no_text():
+    assert read_document(b"\x1b[1;31mERROR\x1b[0m 12\x1b]0;title\x07 \x1b[K", "a.log").text == "ERROR 12 "
+
+
+def test_front_matter_of_other_kinds_names_a_document():
+    assert read_document(b'+++\ntitle = "My boat"\n+++\n## Fees\n', "a.mdx").title == "My boat"
+    assert read_document(b"\n---\ntitle: My boat\n...\n## Fees\n", "a.md").title == "My boat"
+
+
+@pytest.mark.parametrize(
+    ("rows", "items"),
+    [
+        (
+            "Item,Q1,Q2\nRope,1,2\n\nStaff,Rate\nAnna,3\n",
+            "- Item: Rope; Q1: 1; Q2: 2\n- Staff: Anna; Rate: 3\n",
+        ),
+        (
+            "Item,Q1,\nRope,1,\n,,\nStaff,Rate,Sum\nAnna,3,4\n",
+            "- Item: Rope; Q1: 1\n- Staff: Anna; Rate: 3; Sum: 4\n",
+        ),
+        ("a,b,c\nx,1,2\n\ny,z\nw,v\n", "- a: x; b: 1; c: 2\n- a: y; b: z\n- a: w; b: v\n"),
+        ("T\n\nS\n\na,b\nx,1\n", "T\n\nS\n\n- a: x; b: 1\n"),
+        ("a,b\nx,1\n\ny,z\nw,2\n", "- a: x; b: 1\n- a: y; b: z\n- a: w; b: 2\n"),
+    ],
+)
+def test_a_table_behind_an_empty_row_has_names_of_its_own(rows, items):
+    assert read_document(rows.encode(), "a.csv").text == items
