@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from email import message_from_bytes
+from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import Message
 
@@ -100,7 +101,11 @@ def _text(
 
 
 def _header(mail: Message, key: str) -> str:
-    words = decode_header(str(mail.get(key, ""))[:_MOST_OF_HEADER])
+    given = str(mail.get(key, ""))[:_MOST_OF_HEADER]
+    try:
+        words = decode_header(given)
+    except HeaderParseError:
+        words = [(given, None)]
     told = "".join(
         word if isinstance(word, str) else word.decode(codec_of(charset or "") or "utf-8", "replace")
         for word, charset in words

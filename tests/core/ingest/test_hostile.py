@@ -49,11 +49,17 @@ CHAPTERS = [
     "<h1>One</h1><p>The ferry <b>left</b> at six.</p>",
     "<h1>Two</h1><table><tr><th>a</th></tr><tr><td>b</td></tr></table>",
 ]
+MAIL = (
+    b"Subject: =?utf-8?b?w4VzYQ==?=\r\nFrom: a@x.example\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n"
+    b"--x\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\nw4VzYQ==\r\n"
+    b"--x\r\nContent-Type: text/html; charset=cp1252\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"
+    b"<p>f=F6re<p hidden>9\r\n--x--\r\n"
+)
 
 
 EXTENSIONS = (
     *(".txt", ".md", ".html", ".pdf", ".docx", ".epub", ".zip"),
-    *(".json", ".exe", "", ".DOCX", ".tar.gz"),
+    *(".json", ".eml", ".exe", "", ".DOCX", ".tar.gz"),
 )
 
 
@@ -105,6 +111,8 @@ def seeds() -> Seeds:
             b'<meta charset="utf-7"><script type="application/ld+json">{"a":'
             b' "\\ud800"}</script><table><tr><td>x<p>y<li>z</table>'
         ),
+        ".json9": b'{"a": "\\u00c5sa \\ud83d\\ude00 \\\\u0041"}',
+        ".eml": MAIL,
     }
     return samples | small
 

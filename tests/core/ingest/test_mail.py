@@ -68,3 +68,8 @@ def test_a_page_saved_as_a_mail_is_a_page():
 def test_hostile_mails_are_refused_in_a_sentence(data):
     with pytest.raises(BadDocument, match=r"^a\.eml .*(open that|open one that has)"):
         read_document(data, "a.eml")
+
+
+def test_a_broken_subject_stays_as_it_stands():
+    document = read_document(b"Subject: =?utf-8?b?x?=\n\nThe fee is 340.", "a.eml")
+    assert (document.title, document.text) == ("=?utf-8?b?x?=", "Subject: =?utf-8?b?x?=\n\nThe fee is 340.")
