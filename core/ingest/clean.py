@@ -19,6 +19,7 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PageElement
 
 from core.ingest.hidden import (
+    STRIKING_STYLE,
     beside,
     is_hidden,
     is_spoken,
@@ -107,7 +108,6 @@ _COUNT = re.compile(r"\(\d{0,9}\)|\W")
 """Beside a link, what says no more than that there are more."""
 _SENTENCE = re.compile(r"[^.…]([.!]|。)\s*\Z")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_STRIKING_STYLE = re.compile(r"text-decoration[\w-]{0,20}\s{0,20}:[^;]{0,100}?line-through", re.IGNORECASE)
 _STRIKING_NAMES = frozenset(["line-through", "strikethrough"])
 _MAX_NAMED_SHARE = 0.3
 _MAX_HIDDEN_SHARE = 0.8
@@ -211,7 +211,7 @@ def clean(soup: BeautifulSoup, *, keep_side_matter: bool = False, from_office: b
     _drop_page_marks(soup)
     write_formulas(soup, is_hidden)
     name_lifted(soup, styled_classes)
-    struck = _STRIKING_NAMES | styled_classes(soup, _STRIKING_STYLE)
+    struck = _STRIKING_NAMES | styled_classes(soup, STRIKING_STYLE)
     mark_hidden(soup)
     join_cut_off(soup)
     keep_only_words(soup)
@@ -513,7 +513,7 @@ class _Weeding:
 
     def _is_struck(self, tag: Tag, size: _Size, total: _Size) -> bool:
         named = tag.attrs and (
-            _STRIKING_STYLE.search(str(tag.get("style", "")))
+            STRIKING_STYLE.search(str(tag.get("style", "")))
             or not self._struck.isdisjoint(tag.get_attribute_list("class"))
         )
         if tag.name not in ("del", "s", "strike") and not named:

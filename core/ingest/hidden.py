@@ -27,7 +27,7 @@ _UNSEEN = re.compile(
 )
 _PLACED = re.compile(r"position\s*:\s*(?:absolute|fixed)", re.IGNORECASE)
 _SIZELESS = re.compile(r"font-size\s*:\s*0(?:px)?\s*(?:[;!]|\Z)", re.IGNORECASE)
-_STRIKING_STYLE = re.compile(r"text-decoration[\w-]{0,20}\s{0,20}:[^;]{0,100}?line-through", re.IGNORECASE)
+STRIKING_STYLE = re.compile(r"text-decoration[\w-]{0,20}\s{0,20}:[^;]{0,100}?line-through", re.IGNORECASE)
 _STRIKING_CLASS = "text-decoration-line-through"
 _STRUCK_CLASS = "line-through"
 _MARK = re.compile(r"[.#]-?[_a-z][\w-]*+", re.IGNORECASE)
@@ -188,7 +188,7 @@ def mark_hidden(soup: BeautifulSoup) -> None:
             id(tag)
             for tag in _Styles(soup, style, shown if style == _HIDING_STYLE.search else frozenset()).found
         }
-        for style in (_HIDING_STYLE.search, _STRIKING_STYLE.search, _is_unseen, _SIZELESS.search)
+        for style in (_HIDING_STYLE.search, STRIKING_STYLE.search, _is_unseen, _SIZELESS.search)
     )
     for tag in soup.descendants:
         if not isinstance(tag, Tag):
