@@ -144,8 +144,8 @@ def _is_little(tag: Tag) -> bool:
 def _type_lists(soup: BeautifulSoup, styled: _Styled) -> None:
     """Gives numbered lists the type that their style says."""
     lists = tags_named(soup, ("ol",))
-    if any(tag.get("class") for tag in lists):
-        styles = {name: kind for kind, style in _LIST_STYLES.items() for name in styled(soup, style)}
+    looked_up = _LIST_STYLES if any(tag.get("class") for tag in lists) else {}
+    styles = {name: kind for kind, style in looked_up.items() for name in styled(soup, style)}
     for tag in lists:
         style = str(tag.get("style", ""))
         kind = next((kind for kind, shown in _LIST_STYLES.items() if shown.search(style)), None)
