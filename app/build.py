@@ -6,7 +6,7 @@ What each tab does is in app.pages.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
@@ -90,21 +90,17 @@ def build_app(services: Services) -> gr.Blocks:
                 leads = _leads(explore.own.to_evaluate, tabs, "evaluate", evaluate.whole.wanted)
                 leads.then(None, js=_TO_WHOLE, **QUIET)
                 _leads(evaluate.whole.to_explore, tabs, "explore", explore.wanted)
-                explore.own.to_train(
-                    tabs, explore.session, train.data, train.questions, train.start_from, train.further
-                )
+                own_data = train.data, train.questions, train.start_from, train.further
+                explore.own.to_train(tabs, explore.session, *own_data)
                 train.explore.click(
                     lambda name: (gr.Tabs(selected="explore"), UseAgent(name)),
                     train.chosen,
                     [tabs, explore.wanted],
                     **QUIET,
                 )
-        words = "Press ? for keys."
+        words, hours = "Press ? for keys.", f"{RETENTION.total_seconds() / 3600:.0f} hours"
         if services.settings.public:
-            words += (
-                " What you open and run is yours alone until you share it, and deleted after"
-                f" {RETENTION.total_seconds() / 3600:.0f} hours."
-            )
+            words += f" What you open and run is yours alone until you share it, and deleted after {hours}."
         gr.Markdown(words, elem_id="qx-about")
         endpoints.register(api.Operations(services, compare.comparisons, sparc_runs, caller_at_hand))
         explore.on_load(blocks)
@@ -129,7 +125,7 @@ def build_app(services: Services) -> gr.Blocks:
         experiments.on_show(experiments_tab.select)
         for tab in (compare, sparc, evidence, experiments, evaluate):
             _leads(tab.to_explore, tabs, "explore", explore.wanted)
-        _open_what_is_asked(blocks, tabs, explore, compare, experiments, evaluate)
+        _open_what_is_asked(blocks, tabs, explore, (compare, experiments, evaluate))
     return blocks
 
 
@@ -137,9 +133,7 @@ def _open_what_is_asked(
     blocks: gr.Blocks,
     tabs: gr.Tabs,
     explore: ExploreTab,
-    compare: CompareTab,
-    experiments: ExperimentsTab,
-    evaluate: EvaluateTab,
+    others: Sequence[CompareTab | ExperimentsTab | EvaluateTab],
 ) -> None:
     """Has the page begin with what its address asks for; Explore looks for itself."""
     came, arrival = gr.Textbox(visible=False), gr.Timer(0.3, active=False)
@@ -149,7 +143,7 @@ def _open_what_is_asked(
 
     # until Explore has opened what it shows, which may be what another tab asks for
     look = arrival.tick(lambda session: gr.Timer(active=session.awaits), explore.session, arrival, **QUIET)
-    for tab in (compare, experiments, evaluate):
+    for tab in others:
         tab.on_arrival(look.then, came)
 
 

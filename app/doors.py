@@ -85,10 +85,7 @@ class Doors:
     """Refuses what no page and no caller of the app has to ask, in a sentence, before Gradio reads it."""
 
     def __init__(self, app: Any, folder: Path, *, asks_who: bool = False) -> None:
-        """folder: what the server hands out lies there; `uploads` inside it is handed out to nobody.
-
-        asks_who: whether one has to sign in.
-        """
+        """folder: of what is handed out, but for its `uploads`. asks_who: whether one has to sign in."""
         self._app, self._asks_who = app, asks_who
         self._folder = Path(os.path.realpath(folder))
         self._uploads = self._folder / "uploads"
@@ -119,7 +116,8 @@ class Doors:
         if not await run_in_threadpool(self._has_room):
             await _refuse(503, "there is no room for more files today; paste a text", scope, receive, send)
             return
-        folder = self._new_folder()
+        folder = self._uploads / secrets.token_hex(16)  # uploads that overlap may share one: it tells nothing
+        folder.mkdir(mode=0o700, parents=True)
         upload_to(scope["app"], folder)
         try:
             await self._bounded(scope, receive, send)
@@ -154,9 +152,8 @@ class Doors:
 
         An address (`http://...`, `//host`, however often quoted) is no absolute path inside the folder.
         """
-        if rest.startswith("//") or not self._is_inside(rest):
-            return False
-        return not Path(os.path.realpath(rest)).is_relative_to(self._uploads)
+        is_ours = not rest.startswith("//") and self._is_inside(rest)
+        return is_ours and not Path(os.path.realpath(rest)).is_relative_to(self._uploads)
 
     def _is_inside(self, path: Any) -> bool:
         """Whether it is an absolute path in the folder."""
@@ -166,15 +163,6 @@ class Doors:
             return Path(os.path.realpath(path)).is_relative_to(self._folder)
         except ValueError:  # half a surrogate pair
             return False
-
-    def _is_upload(self, path: Any) -> bool:
-        return self._is_inside(path) and os.path.isfile(path)
-
-    def _new_folder(self) -> Path:
-        """A random one for the next upload. Requests that overlap may share one, which tells nothing."""
-        folder = self._uploads / secrets.token_hex(16)
-        folder.mkdir(mode=0o700, parents=True)
-        return folder
 
     async def _signed_in(self, scope: Any) -> bool:
         """Whether Gradio knows the cookie that the request carries."""
@@ -203,7 +191,7 @@ class Doors:
         while values:
             value = values.pop()
             if isinstance(value, dict):
-                if "path" in value and not self._is_upload(value["path"]):
+                if "path" in value and not (self._is_inside(value["path"]) and os.path.isfile(value["path"])):
                     return False
                 values += value.values()
             elif isinstance(value, list):
@@ -225,9 +213,8 @@ class Doors:
         if announced.isdigit() and int(announced) > most:
             await _refuse(413, too_large, scope, receive, send)
             return
-        structure = Structure()
+        structure, began = Structure(), time.monotonic()
         n_read, n_counted, is_whole, refusal = 0, 0, False, (0, "")
-        began = time.monotonic()
 
         def fault() -> tuple[int, str]:
             if n_read > most:

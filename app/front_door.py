@@ -2,11 +2,9 @@
 
 Those of its own pages, and of callers that are no browser. Any website can make a visitor's browser send
 requests here, and a name that its owner points to 127.0.0.1 makes a browser take that website's pages for the
-app's own. Decides that a request which names another website as its Origin is refused, that a browser which
-says that another site asked is believed, that the app answers to known names only where it trusts whoever
-reaches it, what browsers may do with its pages, and that they keep scripts, some ninety files that a second
-visit would ask for one by one. A caller that sends no Origin, as curl and MCP clients
-don't, is no browser.
+app's own. So a request which names another website as its Origin is refused, a browser which says that
+another site asked is believed, and the app answers to known names only where it trusts whoever reaches it. A
+caller that sends no Origin, as curl and MCP clients don't, is no browser.
 """
 
 from __future__ import annotations
@@ -30,10 +28,13 @@ caller: ContextVar[str] = ContextVar("caller", default="")
 """Network address of whoever sent the request; behind an unknown proxy, the proxy's."""
 
 _NAMED_BY_CONTENT = re.compile(r"/assets/[^/]+-[\w-]{8}\.(js|css)")
-"""Paths of Gradio's scripts and styles: another content has another name."""
+"""Paths of Gradio's scripts and styles: another content has another name. A browser keeps them, some ninety
+files that a second visit would ask for one by one.
+"""
 _SANDBOX = "sandbox; default-src 'none'"
 """Policy of files that are handed out: whatever they hold, no browser runs it in the app's name."""
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_ALLOW = "start it with --allow-host NAME"
 
 
 @dataclass(frozen=True)
@@ -52,31 +53,20 @@ class Addresses:
     def of(cls, settings: Settings) -> Addresses:
         """Of a public server that was given no name, any: its visitors are strangers anyway."""
         only_these = not settings.public or _is_loopback(settings.host) or bool(settings.allow_hosts)
-        return cls(
-            settings.host,
-            (*settings.allow_hosts, *settings.space_hosts),
-            only_these,
-            bool(settings.space_hosts),
-        )
+        named = (*settings.allow_hosts, *settings.space_hosts)
+        return cls(settings.host, named, only_these, framed_by_hub=bool(settings.space_hosts))
 
     def refusal(self, headers: Headers) -> str | None:
         """Why a request with these headers is refused; None for one that is taken."""
         host = headers.get("host", "").lower()
         if not self._answers_to(host):
-            return (
-                f"this app does not answer to the name {name_of(host)[:80]!r}; use localhost, or start it"
-                " with --allow-host NAME"
-            )
+            name = name_of(host)[:80]
+            return f"this app does not answer to the name {name!r}; use localhost, or {_ALLOW}"
         for origin in headers.getlist("origin"):
             if not self._is_own(origin.lower(), host):
-                return (
-                    f"pages of {origin[:80]!r} may not use this app; if that is its own address, start it"
-                    " with --allow-host NAME"
-                )
-        if (
-            headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
-            and headers.get("sec-fetch-mode") != "navigate"
-        ):
+                return f"pages of {origin[:80]!r} may not use this app; if that is its own address, {_ALLOW}"
+        asked_by, mode = headers.get("sec-fetch-site", "none"), headers.get("sec-fetch-mode")
+        if asked_by not in ("same-origin", "none") and mode != "navigate":
             return "pages of other websites may not use this app; open it at its own address"
         return None
 
@@ -95,20 +85,16 @@ class Addresses:
 
     def _is_own(self, origin: str, host: str) -> bool:
         parts = re.fullmatch(r"(https?)://([^/?#@]+)", origin)
-        return parts is not None and parts[2] in {
-            host,
-            host.removesuffix(_DEFAULT_PORTS[parts[1]]),
-            *self.named,
-        }
+        if parts is None:
+            return False
+        return parts[2] in {host, host.removesuffix(_DEFAULT_PORTS[parts[1]]), *self.named}
 
 
 class OwnPages:
     """Middleware that refuses what `Addresses` refuses, and tells browsers what answers allow."""
 
     def __init__(self, app: Any, addresses: Addresses) -> None:
-        self._app = app
-        self._addresses = addresses
-        self._rules = _rules(addresses)
+        self._app, self._addresses, self._rules = app, addresses, _rules(addresses)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -126,14 +112,9 @@ class OwnPages:
                     answer["Content-Disposition"] = shown.replace("inline", "attachment", 1)
                 if message["status"] == 200 and _NAMED_BY_CONTENT.fullmatch(scope["path"]):
                     answer["Cache-Control"] = "public, max-age=31536000, immutable"
-                if (
-                    not self._addresses.framed_by_hub
-                ):  # in the hub's frame, a browser sends no cookie of another kind
-                    kept = [
-                        (name, _own_cookie(value) if name == b"set-cookie" else value)
-                        for name, value in answer.raw
-                    ]
-                    message["headers"] = kept
+                # in the hub's frame, a browser sends no cookie of another kind
+                if not self._addresses.framed_by_hub:
+                    message["headers"] = list(map(_own_cookie, answer.raw))
             await send(message)
 
         if refusal := self._addresses.refusal(headers):
@@ -152,9 +133,7 @@ class OwnPages:
 
 
 def _rules(addresses: Addresses) -> dict[str, str]:
-    """Headers of every answer. Gradio's pages are inline scripts, and evaluate what its listeners
-    run in the browser: `unsafe-inline`, `unsafe-eval`.
-    """
+    """Headers of every answer. Gradio's pages are inline scripts, and evaluate code."""
     policy = {
         "default-src": "'self'",
         "script-src": "'self' 'unsafe-inline' 'unsafe-eval'",
@@ -178,9 +157,10 @@ def _rules(addresses: Addresses) -> dict[str, str]:
     return rules
 
 
-def _own_cookie(cookie: bytes) -> bytes:
+def _own_cookie(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
     """Gradio's login cookie would be sent along with other websites' requests."""
-    return cookie.replace(b"SameSite=none", b"SameSite=lax")
+    name, value = header
+    return (name, value.replace(b"SameSite=none", b"SameSite=lax") if name == b"set-cookie" else value)
 
 
 def _is_address(name: str) -> bool:

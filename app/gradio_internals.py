@@ -1,28 +1,6 @@
 """Where the app reaches into Gradio's private code.
 
-Written for Gradio 6.31; a reason each:
-
-- `TurnQueue`: Gradio's queue knows neither visitors nor pages. One visitor's clicks would keep all others
-  waiting, and where a line works on several events at once, a step would begin before the last one ended.
-- `Pages`: for every output that an event says nothing of, Gradio makes the component anew, and reads its
-  settings twice; that took more than half of a server's time with twenty visitors. Where a handler breaks,
-  it tells nothing, or all that Python says.
-- `keep_signatures`: each time that it reads a component's settings, it works out what may be set; a page
-  has 600 components, all of them are read for each visit.
-- `keep_no_configs`: for links into a page's state, of which this app has none, Gradio keeps how each
-  component of each session looks and what each event brought: a fifth of a second, and as much memory as
-  anybody sends.
-- `cancel_at_once`: Gradio cancels after Cancel's own answer, one event after another, and waits for the
-  server in between: what a person starts meanwhile is cancelled with the rest.
-- `caller_at_hand`: nothing else tells a function that its caller has hung up, so that work can stop.
-- `let_go_of_closed_pages`: Gradio tells that a page was closed, but keeps what its states hold for an hour,
-  and has no way to read them. The key of a language model is to go after a minute.
-- `keep_sliders_in_bounds`: a slider whose range has just changed is sent with its value of before, for which
-  Gradio writes a traceback into the server's log.
-- `upload_to`: Gradio names uploads by their content, in the folder of what the app hands out. Whoever has the
-  same text could ask whether it was uploaded.
-- `serve_mcp`: a mounted app's MCP server calls the address that its caller names in a header, and writes
-  dictionaries as only Python reads them.
+Written for Gradio 6.31. CONTRIBUTING.md says of each what Gradio does without it.
 """
 
 from __future__ import annotations
@@ -120,7 +98,9 @@ class _Session(SessionState):
 
 
 def keep_no_configs() -> None:
-    """Has sessions keep what their states hold alone."""
+    """Has sessions keep what their states hold alone: what events brought takes as much memory as anybody
+    sends.
+    """
     state_holder.SessionState = _Session
 
 
@@ -135,19 +115,14 @@ class TurnQueue(Queue):
     def get_events(self) -> tuple[list[Event], bool, str] | None:
         """The next event of any line with room, unless the line is at work for its page."""
         lines = list(self.event_queue_per_concurrency_id.values())
-        at_work = {
-            (event.concurrency_id, event.session_hash) for job in self.active_jobs for event in job or ()
-        }
+        busy = {(event.concurrency_id, event.session_hash) for job in self.active_jobs for event in job or ()}
         for line in sample(lines, len(lines)):
-            if line.current_concurrency >= (line.concurrency_limit or inf):
-                continue
-            waiting = [
-                event for event in line.queue if (line.concurrency_id, event.session_hash) not in at_work
-            ]
-            if waiting:
-                event = waiting[self._turns.next(line.concurrency_id, self._visitors(waiting))]
+            name = line.concurrency_id
+            waiting = [event for event in line.queue if (name, event.session_hash) not in busy]
+            if waiting and line.current_concurrency < (line.concurrency_limit or inf):
+                event = waiting[self._turns.next(name, self._visitors(waiting))]
                 line.queue.remove(event)
-                return [event], False, line.concurrency_id
+                return [event], False, name
         return None
 
     async def push(self, body: Any, request: Any, username: str | None) -> Any:
@@ -157,20 +132,16 @@ class TurnQueue(Queue):
             lines = self.event_queue_per_concurrency_id.values()
             n_waiting = sum(self._visitors(line.queue).count(visitor) for line in lines)
             if n_waiting >= ACTIONS_WAITING:
-                words = (
-                    f"{n_waiting} of your actions wait for their turn, and {ACTIONS_WAITING} may; wait until"
-                    " some are done"
-                )
-                return False, words, "queue_full"
+                words = f"{n_waiting} of your actions wait for their turn, and {ACTIONS_WAITING} may"
+                return False, f"{words}; wait until some are done", "queue_full"
         return await super().push(body, request, username)
 
     def _visitors(self, events: Sequence[Event]) -> list[str]:
         return [self._visitor(event.data, event.username) for event in events]
 
     def _visitor(self, body: Any, username: str | None) -> str:
-        """Whose an event is: who signed in is known by name; else its page's session says so; loading a page,
-        and calls without one, send the visitor's key as their last value; whoever gives none is told apart by
-        page or call.
+        """Whose an event is: who signed in, else its page's session says so; loading a page, and calls
+        without one, send the visitor's key as their last value; else page and call are told apart.
         """
         if username and (owner := owner_of_user(self._settings, username)):
             return owner
@@ -197,9 +168,7 @@ def take_turns(blocks: gr.Blocks, settings: Settings, max_size: int) -> None:
 
 
 def cancel_at_once(button: gr.Button, running: Sequence[gr.events.Dependency]) -> None:
-    """A click cancels what runs at that moment, each by a listener of its own, and nothing that begins later.
-    To be called before the button has other listeners.
-    """
+    """A click cancels what runs then, and nothing that begins later. To be called before other listeners."""
     for event in running:
         set_cancel_events([EventListenerMethod(button, "click")], [event])
 
@@ -247,7 +216,6 @@ def let_go_of_closed_pages(blocks: gr.Blocks, services: Services) -> None:
 
 
 def _states(blocks: gr.Blocks, page: str) -> list[Any]:
-    """What the states of a page hold."""
     session = blocks.state_holder.session_data.get(page)
     return [] if session is None else list(session.state_data.values())
 
@@ -259,9 +227,8 @@ def _tokens(blocks: gr.Blocks, page: str) -> set[str]:
 
 def mounted_in(app: FastAPI) -> App:
     """Gradio's part of the app."""
-    return next(
-        part for part in (getattr(route, "app", None) for route in app.routes) if isinstance(part, App)
-    )
+    parts = (getattr(route, "app", None) for route in app.routes)
+    return next(part for part in parts if isinstance(part, App))
 
 
 def of_known_page(app: FastAPI, body: bytes) -> bytes:

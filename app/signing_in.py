@@ -1,11 +1,10 @@
 """Names and passwords.
 
-Who may sign in, and how often one may guess. Each wrong password doubles the time until the next one is
-looked at, for a name from one network, so that nobody locks another out. So that many networks together guess
-no faster, a name has so many wrong passwords an hour, wherever they come from; networks that signed in under
-that name before are exempt, so that an attack doesn't lock its owner out. A name that nobody has is slowed
-down as any other, and passwords are compared in constant time. Counts and networks live in memory: a restart
-forgets both.
+Each wrong password doubles the time until the next one is looked at, for a name from one network, so that
+nobody locks another out. So that many networks together guess no faster, a name has so many wrong passwords
+an hour, wherever they come from; networks that signed in under that name before are exempt, so that an attack
+doesn't lock its owner out. A name that nobody has is slowed down as any other, and passwords are compared in
+constant time. Counts and networks live in memory: a restart forgets both.
 """
 
 from __future__ import annotations
@@ -29,19 +28,15 @@ FREE_GUESSES = 3
 LONGEST_WAIT = 300.0
 """Seconds; a day has 290 guesses from one network then."""
 GUESSES_AN_HOUR = 60
-"""Wrong passwords for a name from all networks; beyond them one a minute is looked at, but from networks that
-signed in before.
-"""
+"""Wrong passwords for a name from all networks but those it signed in from; then one a minute is tried."""
 FORGET_SECONDS = 3600.0
 """Without a wrong password for so long, a network begins anew."""
 MOST_KEPT = 10_000
 """Names, and pairs of names and networks, that are remembered; the one not seen for longest goes first, but
 no name that may sign in.
 """
-SIGN_IN_HINT = (
-    f"After {FREE_GUESSES} wrong passwords each further one has to wait: a second, then twice as long each"
-    " time."
-)
+_WAITS = "each further one has to wait: a second, then twice as long each time."
+SIGN_IN_HINT = f"After {FREE_GUESSES} wrong passwords {_WAITS}"
 """On the page that asks for name and password, which shows the same two words for every refusal."""
 _SHARE = 3600.0 / GUESSES_AN_HOUR
 _LONGEST_NAME = 200
@@ -60,8 +55,7 @@ class Guesses:
         self._of_each: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
         """By name and network: how many, and when the last one was."""
         self._of_all: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """By name: how many, less one for each share of an hour that has passed, and when the last one was.
-        """
+        """By name: how many, less one for each share of an hour since, and when the last one was."""
         self._signed_in: OrderedDict[tuple[str, str], None] = OrderedDict()
         """Names, and networks from which their passwords came."""
         self._lock = threading.Lock()
@@ -124,11 +118,8 @@ def sign_in(users: Sequence[tuple[str, SecretStr]], guesses: Guesses) -> Callabl
         if pause := guesses.wait(*who):
             detail = f"too many wrong passwords for this name; try again in {ceil(pause)} seconds"
             raise HTTPException(400, detail)  # of any other status Gradio's page says nothing
-        secret = passwords.get(name, SecretStr(""))
-        right = (
-            secrets.compare_digest(secret.get_secret_value().encode(), password.encode())
-            and name in passwords
-        )
+        secret = passwords.get(name, SecretStr("")).get_secret_value()
+        right = secrets.compare_digest(secret.encode(), password.encode()) and name in passwords
         guesses.welcome(*who) if right else guesses.count(*who)
         return right
 

@@ -75,8 +75,8 @@ def hide_secrets() -> None:
 
 
 def _own_folder() -> Path:
-    """A folder for uploads and for what is handed out, of this process alone: Gradio's own is one for all its
-    apps on the machine. It is locked while the process lives; those of killed ones go at the next start.
+    """Of this process alone, for uploads and what is handed out: all Gradio apps of a machine share one
+    folder. It is locked while the process lives; those of killed ones go at the next start.
     """
     folder = home() / "files"
     make_folder(folder)

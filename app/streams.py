@@ -19,10 +19,9 @@ _CLOSES = b'"close_stream"'
 
 
 class Streams:
-    """Gradio ends a page's stream with its last event. Where a click reaches the server at this moment, the
-    answer overtakes the stream's end in the page, which then waits for the click on a stream that is over:
-    nothing happens, until another event opens the next. So a stream lingers, and an answer waits until an end
-    that was just sent has arrived.
+    """Gradio ends a page's stream with its last event. Where a click comes at this moment, its answer
+    overtakes the stream's end in the page, which then waits on a stream that is over. So a stream lingers,
+    and an answer waits until an end that was just sent has arrived.
     """
 
     def __init__(self, app: Any, blocks: gr.Blocks) -> None:

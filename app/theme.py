@@ -5,50 +5,43 @@ Its parts take the colours of assets/theme.css, which knows light and dark.
 
 import gradio as gr
 
+_PARTS = {
+    "var(--qx-bg)": "body_background_fill background_fill_secondary",
+    "var(--qx-ink)": (
+        "body_text_color checkbox_label_text_color checkbox_label_text_color_selected"
+        " button_secondary_text_color button_cancel_text_color"
+    ),
+    "var(--qx-mut)": (
+        "body_text_color_subdued block_label_text_color block_title_text_color block_info_text_color"
+        " input_placeholder_color checkbox_border_color"
+    ),
+    "var(--qx-panel)": (
+        "background_fill_primary input_background_fill input_background_fill_focus"
+        " checkbox_background_color button_primary_text_color"
+    ),
+    "var(--qx-line)": (
+        "border_color_primary input_border_color button_secondary_border_color button_cancel_border_color"
+    ),
+    "var(--qx-acc)": (
+        "border_color_accent input_border_color_focus checkbox_background_color_selected slider_color"
+        " button_primary_background_fill"
+    ),
+    "color-mix(in srgb, var(--qx-acc) 85%, var(--qx-ink))": "button_primary_background_fill_hover",
+    "var(--qx-q0)": (
+        "color_accent_soft checkbox_label_background_fill_selected button_secondary_background_fill_hover"
+        " button_cancel_background_fill_hover"
+    ),
+    "transparent": (
+        "block_background_fill block_label_background_fill panel_background_fill"
+        " checkbox_label_background_fill button_secondary_background_fill button_cancel_background_fill"
+    ),
+}
+"""By colour, what takes it in both modes: the CSS variables change."""
+
 
 def build_theme() -> gr.themes.Base:
-    """One set of variables for both modes: the CSS variables behind them change."""
-    shared = {
-        "body_background_fill": "var(--qx-bg)",
-        "body_text_color": "var(--qx-ink)",
-        "body_text_color_subdued": "var(--qx-mut)",
-        "background_fill_primary": "var(--qx-panel)",
-        "background_fill_secondary": "var(--qx-bg)",
-        "border_color_primary": "var(--qx-line)",
-        "border_color_accent": "var(--qx-acc)",
-        "color_accent_soft": "var(--qx-q0)",
-        "block_background_fill": "transparent",
-        "block_border_width": "0px",
-        "block_label_background_fill": "transparent",
-        "block_label_text_color": "var(--qx-mut)",
-        "block_title_text_color": "var(--qx-mut)",
-        "block_info_text_color": "var(--qx-mut)",
-        "panel_background_fill": "transparent",
-        "input_background_fill": "var(--qx-panel)",
-        "input_background_fill_focus": "var(--qx-panel)",
-        "input_border_color": "var(--qx-line)",
-        "input_border_color_focus": "var(--qx-acc)",
-        "input_placeholder_color": "var(--qx-mut)",
-        "checkbox_background_color": "var(--qx-panel)",
-        "checkbox_background_color_selected": "var(--qx-acc)",
-        "checkbox_border_color": "var(--qx-mut)",
-        "checkbox_label_background_fill": "transparent",
-        "checkbox_label_background_fill_selected": "var(--qx-q0)",
-        "checkbox_label_text_color": "var(--qx-ink)",
-        "checkbox_label_text_color_selected": "var(--qx-ink)",
-        "slider_color": "var(--qx-acc)",
-        "button_primary_background_fill": "var(--qx-acc)",
-        "button_primary_background_fill_hover": "color-mix(in srgb, var(--qx-acc) 85%, var(--qx-ink))",
-        "button_primary_text_color": "var(--qx-panel)",
-        "button_secondary_background_fill": "transparent",
-        "button_secondary_background_fill_hover": "var(--qx-q0)",
-        "button_secondary_border_color": "var(--qx-line)",
-        "button_secondary_text_color": "var(--qx-ink)",
-        "button_cancel_background_fill": "transparent",
-        "button_cancel_background_fill_hover": "var(--qx-q0)",
-        "button_cancel_border_color": "var(--qx-line)",
-        "button_cancel_text_color": "var(--qx-ink)",
-    }
+    """The theme of all pages."""
+    colours = {name: colour for colour, names in _PARTS.items() for name in names.split()}
     theme = gr.themes.Base(
         primary_hue="blue",
         neutral_hue="gray",
@@ -57,9 +50,10 @@ def build_theme() -> gr.themes.Base:
         font_mono=["ui-monospace", "monospace"],
     )
     return theme.set(
-        **shared,
-        **{f"{name}_dark": value for name, value in shared.items() if not name.endswith("_width")},
+        **colours,
+        **{f"{name}_dark": colour for name, colour in colours.items()},
         color_accent="var(--qx-acc)",
+        block_border_width="0px",
         block_border_width_dark="0px",
         block_padding="0px",
         block_shadow="none",

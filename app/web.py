@@ -74,15 +74,11 @@ def listen(host: str, port: int | None) -> socket.socket:
             return socket.create_server((host, tried), family=family)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
-                raise BadRequest(
-                    f"the app can't listen at host {host!r}, port {tried}: {error.strerror}; choose others"
-                    " with --host and --port"
-                ) from error
-    if port is None:
-        raise BadRequest(f"ports {PORTS[0]} to {PORTS[-1]} are taken; choose another one with --port")
-    raise BadRequest(
-        f"port {port} is taken; choose another one with --port, or leave it out for the first free one"
-    )
+                wrong = f"the app can't listen at host {host!r}, port {tried}: {error.strerror}"
+                raise BadRequest(f"{wrong}; choose others with --host and --port") from error
+    taken = f"ports {PORTS[0]} to {PORTS[-1]} are" if port is None else f"port {port} is"
+    other = "" if port is None else ", or leave it out for the first free one"
+    raise BadRequest(f"{taken} taken; choose another one with --port{other}")
 
 
 class Serving:

@@ -10,10 +10,8 @@ from typing import Any
 
 @contextmanager
 def without_stubs() -> Iterator[None]:
-    """Within, Gradio is imported in two thirds of the time.
-
-    For each of its eighty classes of components it parses the source twice and compares it with a stub beside
-    it, whenever it is imported. It does without where a class has no file.
+    """Gradio compares each component's source with its stub whenever it is imported, a third of that time; it
+    does without where a class has no file.
     """
     getfile = inspect.getfile
 

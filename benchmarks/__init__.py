@@ -66,8 +66,8 @@ def median_times(
     repeats: int,
     processor_seconds: Callable[[], float] = time.process_time,
 ) -> dict[str, Seconds]:
-    """Medians of each piece of work. They take turns, so that whatever else the machine does hits all alike;
-    one warm-up each.
+    """Medians of each piece of work, after one warm-up each. They take turns: what else goes on hits all
+    alike.
     """
     measured: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
     for repeat in range(repeats + 1):

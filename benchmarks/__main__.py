@@ -1,8 +1,8 @@
 """`python -m benchmarks NAME [--json]`.
 
 Runs one benchmark and prints its rows, as a table or as one JSON object. With `--rows FILE` it runs nothing,
-and prints such an object as Markdown; `scaling` computes a table from it. Exit status 2, with one line on
-stderr, where the data or a package that the benchmark compares with is missing.
+and prints such an object as Markdown; `scaling` computes a table from it. Exit status 2 where the data or a
+package that the benchmark compares with is missing.
 """
 
 from __future__ import annotations
@@ -46,12 +46,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("name", choices=BENCHMARKS, metavar="NAME")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--n", type=int, help="how much to measure, where a benchmark says what it counts")
-    parser.add_argument(
-        "--rows",
-        type=Path,
-        metavar="FILE",
-        help="print what --json gave before as Markdown, measuring nothing",
-    )
+    before = "print what --json gave before as Markdown, measuring nothing"
+    parser.add_argument("--rows", type=Path, metavar="FILE", help=before)
     args = parser.parse_args(argv)
     if args.rows is not None:
         result = json.loads(args.rows.read_text(encoding="utf-8"))
@@ -69,13 +65,9 @@ def main(argv: Sequence[str]) -> int:
                 " above names --n"
             )
         rows: list[Row] = measure() if args.n is None else measure(args.n)
-    except FileNotFoundError as error:
-        return _refused(f"{error.filename} is missing; point QRAG_DATA to the folder of the data sets")
-    except BadRequest as error:
-        return _refused(str(error))
-    except ModuleNotFoundError as error:
-        package = str(error.name).replace("_", "-")
-        return _refused(f"the package {error.name} is not installed; pip install {package}")
+    except (FileNotFoundError, BadRequest, ModuleNotFoundError) as error:
+        print(_sentence(error), file=sys.stderr)
+        return 2
     if args.json:
         result = {"benchmark": args.name, "machine": machine(), "rows": [asdict(row) for row in rows]}
         print(json.dumps(result, allow_nan=False))
@@ -87,9 +79,13 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _refused(sentence: str) -> int:
-    print(sentence, file=sys.stderr)
-    return 2
+def _sentence(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"{error.filename} is missing; point QRAG_DATA to the folder of the data sets"
+    if isinstance(error, ModuleNotFoundError):
+        package = str(error.name).replace("_", "-")
+        return f"the package {error.name} is not installed; pip install {package}"
+    return str(error)
 
 
 def markdown(result: dict[str, Any]) -> str:
@@ -98,9 +94,8 @@ def markdown(result: dict[str, Any]) -> str:
     lines = ["| measure | value | against | ratio |", "|---|---|---|---|"]
     for row in result["rows"]:
         ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
-        lines.append(
-            f"| {row['measure']} | {row['value']:,.6g} {row['unit']} | {row['against'] or ''} | {ratio} |"
-        )
+        value = f"{row['value']:,.6g} {row['unit']}"
+        lines.append(f"| {row['measure']} | {value} | {row['against'] or ''} | {ratio} |")
     return "\n".join([*lines, "", f"Measured on: {machine}.", ""])
 
 

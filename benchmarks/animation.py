@@ -15,30 +15,26 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from benchmarks import ROOT
-from benchmarks.serving import app_page
+from benchmarks.serving import PATIENCE, answered, app_page, reset
 
 PLACE = ROOT / "assets" / "explore.gif"
 _MILLISECONDS = (1600, 1900, 1900, 1900, 3600)
 _COLOURS = 128
 _APART = 50
 """Least square of the distance between two colours: nearer ones are shown as one."""
-_PATIENCE = 180_000.0
-"""Milliseconds: on two cores the larger reader takes ten seconds, and the sample is embedded first."""
 
 
 def frames(page: Page) -> Iterator[Image.Image]:
     """The page before the run, after each choice, and with the answer."""
-    expect(page.locator("#qx-header .qx-chip")).to_be_visible(timeout=_PATIENCE)
-    expect(page.locator("#qx-story .qx-part-answer")).to_be_visible(timeout=_PATIENCE)
-    page.locator("#qx-reset").click()
-    expect(page.locator("#qx-steps .qx-step")).to_have_count(0, timeout=_PATIENCE)
+    answered(page)
+    reset(page)
     yield _frame(page)
     for n_steps in (1, 2, 3):
         page.locator("#qx-step").click()
-        expect(page.locator("#qx-steps .qx-step")).to_have_count(n_steps, timeout=_PATIENCE)
+        expect(page.locator("#qx-steps .qx-step")).to_have_count(n_steps, timeout=PATIENCE)
         yield _frame(page)
     page.locator("#qx-run").click()
-    expect(page.locator("#qx-story .qx-part-answer")).to_be_visible(timeout=_PATIENCE)
+    answered(page)
     yield _frame(page)
 
 
@@ -49,9 +45,7 @@ def _frame(page: Page) -> Image.Image:
 
 
 def save(pictures: list[Image.Image], place: Path) -> None:
-    """The most frequent colours as they are, others as the nearest of them: means would tint the grounds, and
-    so does Pillow's way to the nearest, which is rough.
-    """
+    """The most frequent colours as they are, others as the nearest of them: Pillow's way tints grounds."""
     packed = np.stack([np.asarray(picture) for picture in pictures]) @ np.array([1 << 16, 1 << 8, 1])
     numbers, place_of, counts = np.unique(packed, return_inverse=True, return_counts=True)
     colours = np.stack([numbers >> 16, numbers >> 8 & 255, numbers & 255], axis=1)

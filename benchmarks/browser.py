@@ -14,11 +14,9 @@ import gradio as gr
 from playwright.sync_api import Page, expect
 
 from benchmarks import Row
-from benchmarks.serving import app_page
+from benchmarks.serving import answered, app_page, reset
 
 TIMES = 5
-PATIENCE = 180_000.0
-"""Milliseconds."""
 TABS = ("Compare", "SPARC", "Experiments", "Explore")
 REST = 1_500
 """Milliseconds after an action in which the page comes to rest."""
@@ -31,8 +29,8 @@ def rows() -> list[Row]:
         gr.Textbox()
     _, bare, _ = blocks.launch(prevent_thread_lock=True, quiet=True)
     with app_page(1280, 900) as page:
-        _answered(page)
-        loads = _loading(page, page.url.partition("?")[0], _answered)
+        answered(page)
+        loads = _loading(page, page.url.partition("?")[0], answered)
         runs, tabs = _acting(page, _run), _acting(page, _look_at_tabs)
         later = _acting(page, _run)
         one_box = _loading(page, bare, lambda page: expect(page.get_by_role("textbox")).to_be_visible())
@@ -80,16 +78,10 @@ def _acting(page: Page, act: Callable[[Page], None]) -> float:
     return median(taken)
 
 
-def _answered(page: Page) -> None:
-    expect(page.locator("#qx-header .qx-chip")).to_be_visible(timeout=PATIENCE)
-    expect(page.locator("#qx-story .qx-part-answer")).to_be_visible(timeout=PATIENCE)
-
-
 def _run(page: Page) -> None:
-    page.locator("#qx-reset").click()
-    expect(page.locator("#qx-steps .qx-step")).to_have_count(0, timeout=PATIENCE)
+    reset(page)
     page.locator("#qx-run").click()
-    _answered(page)
+    answered(page)
 
 
 def _look_at_tabs(page: Page) -> None:

@@ -1,9 +1,8 @@
 """The attacks of results/attacks.md with their full counts.
 
-What was tried, how often, and what came of it. Each attack is a test that fails where it succeeds; `make
-campaign` runs these and all others. A file of tests that says by `record_attack` how often it tried what
-leaves those rows, any other one row: how many of its cases passed. `python -m benchmarks.campaign` also
-writes the table.
+Each attack is a test that fails where it succeeds. A file of tests that says by `record_attack` how often it
+tried what leaves those rows, any other one row: how many of its cases passed. `python -m benchmarks.campaign`
+also writes the table.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """From the click that opens a long text to its first runs, in Chromium against the real app.
 
 Novels, a million tokens of them (--n takes others), uploaded before the clock starts. The question is asked
-as soon as the page says that a part can be asked, and the run is made again over all chunks by itself once
-they are embedded. The app starts in an empty home folder, and is asked about a small text first, which loads
-the agent with its reranker. One time each: opening the same text again would find its vectors.
+as soon as the page says that a part can be asked; the run is made again over all chunks by itself. The app
+starts in an empty home folder, and is asked about a small text first, which loads the agent. One time each:
+opening the same text again would find its vectors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ SEEN = {
     "the end of the preview": f"$('{PREVIEW}') && $('#qx-steps .qx-stop')",
     "the end of the run over all chunks": f"!$('{PREVIEW}') && $('#qx-steps .qx-stop')",
 }
-"""When the page shows it."""
 
 
 def rows(n: int = 1_000_000) -> list[Row]:

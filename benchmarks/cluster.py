@@ -1,11 +1,10 @@
 """Random vectors in one worker of a Ray cluster, in two, and in this process.
 
 Of --n chunks, ten million by default: 7.7 GB on disk and in the page cache, removed afterwards. A step is
-what the agent does at each look but for encoding the state: positions, what each shard is asked, its best
-chunks. One worker and two take turns over the same states, a core each, and so do the ways of asking a tenth
-of the corpus; all have one thread. CPU seconds are those of this process and of all workers. Vectors are
-random: time, memory and network don't depend on them. What embedding and an index of words cost is measured
-on a stretch of a novel.
+what the agent does at each look but for encoding the state. One worker and two take turns over the same
+states, and so do the ways of asking a tenth of the corpus; all have one thread. CPU seconds are those of this
+process and of all workers. Vectors are random: time, memory and network don't depend on them. What embedding
+and an index of words cost is measured on a stretch of a novel.
 """
 
 from __future__ import annotations
@@ -200,9 +199,10 @@ def _step_rows(seconds: dict[str, StepSeconds], where: str) -> list[Row]:
         against = [_workers(1)] * (name == _workers(N_WORKERS)) + [IN_MEMORY] * (name != IN_MEMORY)
         others = [other for other in against if other in seconds]
         for field, unit in units.items():
-            measure, value = f"one step, {where}, {name}", getattr(taken, field)
+            value = getattr(taken, field)
             compared = [(other, value / getattr(seconds[other], field)) for other in others]
-            out += [Row(measure, value, unit, *pair) for pair in compared or [(None, None)]]
+            pairs = compared or [(None, None)]
+            out += [Row(f"one step, {where}, {name}", value, unit, *pair) for pair in pairs]
     return out
 
 
@@ -220,10 +220,7 @@ def _message_rows(look: LookView, shards: Shards, where: str) -> list[Row]:
 def _own_rows(look: Callable[[], object], where: str, n: int) -> list[Row]:
     """What is left to the process that asks."""
     seconds = median_times({"own": look}, REPEATS)["own"]
-    tracemalloc.start()
-    look()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    _, peak = _traced(look)
     return [
         Row(f"of a step, positions in the process that asks, {where}", seconds.processors, "CPU s"),
         Row(f"memory of the process that asks, {where}", peak / n, "bytes/chunk"),
@@ -246,11 +243,7 @@ def _texts() -> list[Row]:
     began = time.process_time()
     WordIndex(texts)
     counted = time.process_time() - began
-    tracemalloc.start()
-    kept = WordIndex(texts)
-    held, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    del kept
+    held, peak = _traced(lambda: WordIndex(texts))
     engine = encoder.engine.split(", ")[0]
     return [
         Row(f"embedding a corpus with {engine}, {TEXTS}", n_tokens / used, "tokens/CPU s"),
@@ -259,6 +252,16 @@ def _texts() -> list[Row]:
         Row("index of words", held / n_tokens, "bytes/token"),
         Row("index of words, while it is made", peak / n_tokens, "bytes/token"),
     ]
+
+
+def _traced(work: Callable[[], object]) -> tuple[int, int]:
+    """Bytes that are held once something is made, and most on the way."""
+    tracemalloc.start()
+    kept = work()
+    held = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    del kept
+    return held
 
 
 def _states(n: int) -> np.ndarray:

@@ -1,9 +1,8 @@
 """Tokens a second of the dual encoder against sentence-transformers.
 
-Same model, same texts, both in float32. 300 chunks of composed prose, 10 to 200 words each, as a chunker
-would give them. Theirs runs at the better of two batch sizes. Where the app runs ours otherwise, in half
-precision or with OpenVINO, that is measured, too. sentence-transformers is no requirement of this project:
-install it for this comparison.
+Same model, same texts, both in float32: 300 chunks of composed prose, 10 to 200 words each. Theirs runs at
+the better of two batch sizes. Where the app runs ours otherwise, in half precision or with OpenVINO, that is
+measured, too. Install sentence-transformers for this comparison.
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ def rows() -> list[Row]:
         write_spec(Path(folder), read_spec(find_checkpoint("base")).model_copy(update={"vectors": "float32"}))
         full = DualEncoder(Path(folder))
     shipped = DualEncoder(find_checkpoint("base"))
-    theirs = SentenceTransformer(
-        str(find_base(MINILM)), device=full.device.type, model_kwargs={"dtype": torch.float32}
-    )
+    as_float32 = {"dtype": torch.float32}
+    theirs = SentenceTransformer(str(find_base(MINILM)), device=full.device.type, model_kwargs=as_float32)
     theirs.max_seq_length = full.spec.max_chunk_tokens
     n_tokens = int(np.minimum(full.tokenizer.count(texts) + 2, full.spec.max_chunk_tokens).sum())
     works: dict[str, Callable[[], object]] = {

@@ -1,8 +1,7 @@
 """Seconds from opening a 1 MB book, or a longer text, to the first step.
 
 Cold and from the caches, and the share of each stage; most memory of the process, model and all, and what the
-caches hold on disk. The text is real novels where the data sets are, else a generated story. The model is
-loaded before the clock starts, as in the app.
+caches hold on disk. The model is loaded before the clock starts, as in the app.
 """
 
 from __future__ import annotations

@@ -2,11 +2,9 @@
 
 That is given the chunks and encodes them in its defaults; --n tokens, 100,000 by default. Ours is all of
 opening: reading, cutting, tokenizing, embedding, keeping the vectors, indexing; each time into an empty home
-folder. They take turns, and the medians of five are compared, in seconds on the wall and of the processors:
-the latter say something on a busy machine, too. What encoding alone takes of our seconds is measured by
-encoding the same chunks once more, and so is what stands beside it: reading and cutting, and tokenizing,
-which is a part of encoding. sentence-transformers is no requirement of this project: install it for this
-comparison.
+folder. Medians of five are compared, in seconds on the wall and of the processors: the latter say something
+on a busy machine, too. Encoding, tokenizing, which is a part of it, and reading and cutting are measured
+alone, too. Install sentence-transformers for this comparison.
 """
 
 from __future__ import annotations
@@ -32,12 +30,10 @@ REPEATS = 5
 def rows(n: int = 100_000) -> list[Row]:
     """For each way of cutting: rates, ratios, and encoding's share of opening."""
     data = novels(n)
-    theirs = SentenceTransformer(str(find_base(MINILM)), device="cpu")
-    return [
-        row
-        for name, cut in CHECKPOINTS.items()
-        for row in _compare(data, cut, load_encoder(name, "cpu"), theirs)
-    ]
+    theirs, out = SentenceTransformer(str(find_base(MINILM)), device="cpu"), []
+    for name, cut in CHECKPOINTS.items():
+        out += _compare(data, cut, load_encoder(name, "cpu"), theirs)
+    return out
 
 
 def _compare(data: bytes, cut: str, encoder: DualEncoder, theirs: SentenceTransformer) -> list[Row]:
@@ -64,9 +60,8 @@ def _compare(data: bytes, cut: str, encoder: DualEncoder, theirs: SentenceTransf
     for clock, attribute in (("s", "wall"), ("CPU s", "processors")):
         seconds = {name: getattr(median, attribute) for name, median in medians.items()}
         rate, ratio = n_tokens / seconds["ours"], seconds["theirs"] / seconds["ours"]
-        out.append(
-            Row(f"{cut}: opening with {engine}", rate, f"tokens/{clock}", "sentence-transformers", ratio)
-        )
+        measure = f"{cut}: opening with {engine}"
+        out.append(Row(measure, rate, f"tokens/{clock}", "sentence-transformers", ratio))
         for part in ("encoding", "tokenizing", "reading and cutting"):
             share = seconds[part] / seconds["ours"]
             out.append(Row(f"{cut}: {part} alone", seconds[part], clock, "opening", share))

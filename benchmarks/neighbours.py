@@ -1,7 +1,7 @@
 """Seconds of a question, alone and while half of the cores have other work.
 
-Median over QUESTIONS to a sample, each asked three times. Once with the app's setting of how long threads of
-torch wait awake, once with OpenMP's own; each in a process of its own, since OpenMP reads it once.
+Once with the app's setting of how long threads of torch wait awake, once with OpenMP's own; each in a process
+of its own, since OpenMP reads it once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def rows() -> list[Row]:
 
 
 def seconds() -> float:
-    """Median of a question."""
+    """Median over QUESTIONS to a sample, each asked three times."""
     with empty_home():
         book = core.open(ROOT / "sample_docs" / "river-chronicle.txt")
         taken = []

@@ -27,9 +27,7 @@ def compose_chunks() -> Iterator[str]:
 
 
 def novels(n_tokens: int) -> bytes:
-    """The beginning of a novel, or of it and all others one after the other, of which there are some nine
-    million tokens; then they come again. Of a story where no data sets are named.
-    """
+    """The beginning of all novels one after the other, again and again; of a story without data sets."""
     size = int(n_tokens * BYTES_A_TOKEN)
     try:
         books = data_folder() / "books"

@@ -1,9 +1,8 @@
 """Questions to a novel that is open: seconds to each choice and to the answer.
 
 Medians over QUESTIONS by *general*, as the app asks it; --n tokens of text, 110,000 by default, some 500
-chunks. Against sentence-transformers' CrossEncoder on the reranker's base encoder, in its defaults, which
-reads the chunks that were read for the first choice. sentence-transformers is no requirement of this project:
-install it for this comparison.
+chunks. Against sentence-transformers' CrossEncoder (install it for this) on the reranker's base encoder, in
+its defaults, which reads the chunks that were read for the first choice.
 """
 
 from __future__ import annotations

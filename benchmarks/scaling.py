@@ -72,6 +72,7 @@ def rates_of(result: Mapping[str, Any]) -> SimpleNamespace:
 def _limits(rates: SimpleNamespace, assumed: Assumed) -> list[tuple[str, float, str]]:
     """Parts that one machine, or one process, has alone: from how many chunks they don't do, what does."""
     memory, chunk = assumed.machine_gb * 1e9, rates.tokens_a_chunk
+    embedded = assumed.machine_cores * assumed.embed_hours * HOUR * rates.tokens_a_second
     return [
         (
             "the index of words, made in the process that asks",
@@ -80,7 +81,7 @@ def _limits(rates: SimpleNamespace, assumed: Assumed) -> list[tuple[str, float, 
         ),
         (
             "embedding in one machine",
-            assumed.machine_cores * assumed.embed_hours * HOUR * rates.tokens_a_second / chunk,
+            embedded / chunk,
             "`embed-corpus --cluster`: parts are independent of each other, so twice the machines halve it",
         ),
         (

@@ -1,9 +1,9 @@
 """One step of the agent over 160,000 and 400,000 chunks.
 
-Of 384 dimensions: documents of some 10 and 25 million tokens. Ours turns the state once for each grid
-position. Compared with turning every chunk, as the reference implementation does, in vectorised torch; and
-with a plain FAISS inner-product search over the same vectors, which knows no positions and returns ten chunks
-instead of all scores. Four relative intervals, as after three choices. The numbers are compared too.
+Documents of some 10 and 25 million tokens. Ours turns the state once for each grid position. Compared with
+turning every chunk, as the reference implementation does, in vectorised torch; and with a plain FAISS
+inner-product search over the same vectors, which knows no positions and returns ten chunks instead of all
+scores. Four relative intervals, as after three choices. The numbers are compared too.
 """
 
 from __future__ import annotations
@@ -71,9 +71,7 @@ def _compare(
 
 @torch.inference_mode()
 def turn_every_chunk(index: ChunkIndex, state: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """(N,) float32: each chunk as complex numbers, turned by its own position, then multiplied with the
-    state.
-    """
+    """(N,) float32: each chunk as complex numbers, turned by its position, multiplied with the state."""
     device = index.vectors.device
     angles_per_unit = torch.from_numpy(frequencies(index.dim, index.halves, index.theta)).to(device)
     rho = torch.from_numpy(on_grid(positions, index.resolution)).to(device)

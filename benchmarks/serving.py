@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from benchmarks import ROOT
 from tests.conftest import CHROMIUM_NAMES
 
+PATIENCE = 180_000.0
+"""Milliseconds: on two cores the larger reader takes ten seconds, and the sample is embedded first."""
 _START_SECONDS = 120.0
 
 
@@ -33,8 +35,8 @@ class Served:
 
 @contextmanager
 def served_app(*flags: str) -> Iterator[Served]:
-    """`python app.py FLAGS` on a free port, with a home folder that is gone afterwards. Raises RuntimeError
-    with what it printed when it does not answer.
+    """`python app.py FLAGS` on a free port, with a home folder of its own. Raises RuntimeError when it does
+    not answer.
     """
     with tempfile.TemporaryDirectory() as home, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -49,9 +51,8 @@ def served_app(*flags: str) -> Iterator[Served]:
             url, began = f"http://127.0.0.1:{port}", time.monotonic()
             while not _answers(url):
                 if process.poll() is not None or time.monotonic() - began > _START_SECONDS:
-                    raise RuntimeError(
-                        f"the app did not answer: {output.read_text(errors='replace')[-2000:]}"
-                    )
+                    said = output.read_text(errors="replace")[-2000:]
+                    raise RuntimeError(f"the app did not answer: {said}")
                 time.sleep(0.2)
             yield Served(url, process.pid)
         finally:
@@ -64,6 +65,18 @@ def _answers(url: str) -> bool:
         return httpx.get(url, timeout=5).is_success
     except httpx.HTTPError:
         return False
+
+
+def answered(page: Page) -> None:
+    """Waits for the sample's answer."""
+    for place in ("#qx-header .qx-chip", "#qx-story .qx-part-answer"):
+        expect(page.locator(place)).to_be_visible(timeout=PATIENCE)
+
+
+def reset(page: Page) -> None:
+    """Takes all steps back."""
+    page.locator("#qx-reset").click()
+    expect(page.locator("#qx-steps .qx-step")).to_have_count(0, timeout=PATIENCE)
 
 
 @contextmanager

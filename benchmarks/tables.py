@@ -1,8 +1,7 @@
 """`python -m benchmarks.tables`.
 
-Runs the commands that stand above the tables of `results/` and `docs/`, and puts what they print, and the
-figures they draw, in their places. A command is a `study`, or a benchmark that prints what it measured before
-(`benchmarks NAME --rows FILE`). It stands as it would be typed; what it prints follows between two comments.
+Runs the commands that stand above the tables of `results/` and `docs/`, a `study` or `benchmarks NAME --rows
+FILE`, and puts what they print, and the figures they draw, in their places, between two comments.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ A visitor's share by the CPU: how long the server's CPU seconds for such a step 
 cores; the same with a step's part of answers and of the log's work; and by the clock, what a step takes when
 nobody else is there, times the visitors, over the cores. Times are a page's, from the click until the last
 change has come. A step that ends its run is counted apart, too, since the agent reviews its choices then.
-Before the next click the visitor waits for the answer, which is read beside the steps of the others. The
-clients take their part of the same cores, which no share counts. Wanted: a p95 of 2 shares by the CPU.
+Before the next click the visitor waits for the answer. The clients take their part of the same cores, which
+no share counts. Wanted: a p95 of 2 shares by the CPU.
 """
 
 from __future__ import annotations

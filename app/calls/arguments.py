@@ -26,9 +26,7 @@ _OF_ALL = {
 
 
 def described(*configs: type) -> Callable[[_Operation], _Operation]:
-    """Completes the Args of an operation's docstring, which Gradio reads, from configs and from what all
-    operations take.
-    """
+    """Completes an operation's Args, which Gradio reads off its docstring."""
 
     def complete(operation: _Operation) -> _Operation:
         text = inspect.getdoc(operation) or ""

@@ -1,7 +1,7 @@
 """How the operations are offered to callers without a page.
 
-Gradio's HTTP calls, and MCP on top of them. They wait in the same lines as the page's buttons. A mistake of
-the caller comes back as its one sentence; anything else says nothing of the inside, which the log keeps.
+A mistake of the caller comes back as its one sentence; anything else says nothing of the inside, which the
+log keeps.
 """
 
 from __future__ import annotations
@@ -36,13 +36,9 @@ def register(operations: Operations) -> None:
         (operations.get_run, "log", 4),
         (operations.export_run, "log", 4),
     )
-    for operation, line, most_at_once in offered:
-        gr.api(
-            answering(operation),
-            api_name=operation.__name__,
-            concurrency_id=line,
-            concurrency_limit=most_at_once,
-        )
+    for operation, line, most in offered:
+        answer, name = answering(operation), operation.__name__
+        gr.api(answer, api_name=name, concurrency_id=line, concurrency_limit=most)
 
 
 def answering(operation: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,11 +86,8 @@ async def refuse_call(request: Any, error: Exception) -> JSONResponse:
     """Answers a call that fits no function: Gradio raises KeyError or TypeError for it."""
     if "/call/v2/" not in request.url.path:
         raise error
-    wrong = (
-        f"there is no function {error.args[0]!s:.80}"
-        if isinstance(error, KeyError)
-        else str(error).partition(". ")[0][:200]
-    )
-    return JSONResponse(
-        {"detail": f"{wrong}; /gradio_api/info lists the functions and what each takes"}, status_code=422
-    )
+    wrong = str(error).partition(". ")[0][:200]
+    if isinstance(error, KeyError):
+        wrong = f"there is no function {error.args[0]!s:.80}"
+    detail = f"{wrong}; /gradio_api/info lists the functions and what each takes"
+    return JSONResponse({"detail": detail}, status_code=422)

@@ -1,10 +1,9 @@
 """The explorer for callers without a page.
 
-HTTP, MCP and Python call the functions that the tabs call, with explicit ids. A caller names documents by the
-id that opening them gave and runs by their id in the log, never a path or an address. Whose they are is the
-visitor key's, which every function takes and only public mode reads. Hints stay real types here, not strings:
-Gradio reads the schema of HTTP and MCP off them, and off the docstrings, which app.calls.arguments completes.
-How a call arrives is in app.calls.endpoints.
+HTTP, MCP and Python call the functions that the tabs call. A caller names documents by the id that opening
+them gave and runs by their id in the log, never a path or an address. Whose they are is the visitor key's,
+which every function takes and only public mode reads. Hints stay real types here, not strings: Gradio reads
+the schema of HTTP and MCP off them, and off the docstrings, which app.calls.arguments completes.
 """
 
 import base64
@@ -217,11 +216,8 @@ class Operations:
             known questions with their support, notices (what reading lost or guessed: document, sentence, at), and timings in milliseconds.
         """
         owner = self._owner(visitor, request)
-        sources = [
-            key
-            for key, value in (("text", text), ("content", content), ("sample", sample), ("run_id", run_id))
-            if value
-        ]
+        given = {"text": text, "content": content, "sample": sample, "run_id": run_id}
+        sources = [name for name, value in given.items() if value]
         if len(sources) != 1:
             raise BadRequest(
                 f"{' and '.join(sources) or 'nothing'} is given to open; give one of text, content, sample and run_id"
@@ -273,7 +269,7 @@ class Operations:
         session = Session(
             corpus=document_id, forbidden=tuple(forbidden or ()), owner=self._owner(visitor, request)
         )
-        settings["forced"] = tuple(_pair(choice) for choice in forced or ())
+        settings["forced"] = tuple(map(_pair, forced or ()))
         settings["forbidden"] = session.forbidden
         usual = self.explorer.usual_config(self.explorer.documents(session))
         return self._advance(session, query, usual.with_(**settings), None)
@@ -303,9 +299,8 @@ class Operations:
         config = self.explorer.usual_config(documents)
         if k is not None:
             if k < 1:
-                raise BadRequest(
-                    f"k={k} must be 1 or more; leave it out for as many as the agent finds worth taking"
-                )
+                enough = "leave it out for as many as the agent finds worth taking"
+                raise BadRequest(f"k={k} must be 1 or more; {enough}")
             config = config.with_(step_budget=min(k, documents.n_searched))
         _, run = self._went(session, query, config, None)
         found = passages_of(run.trace, documents.workspace)
@@ -354,8 +349,8 @@ class Operations:
         for argument, words in (("name", name), ("method", method)):
             _encoded(words, argument)
         files = {key: _encoded(text, key) for key, text in given.items() if text}
-        report = self._while_wanted()
-        brought = Experiments(self.services).bring(files, self.explorer.documents(session), method, report)
+        documents, report = self.explorer.documents(session), self._while_wanted()
+        brought = Experiments(self.services).bring(files, documents, method, report)
         return {"runs": [one.to_json() for one in brought], "timings": _reading(began)}
 
     @described(EpisodeConfig)
@@ -391,9 +386,8 @@ class Operations:
         changes = _given(locals(), _settings(EpisodeConfig))
         owner = self._owner(visitor, request)
         if bool(run_id) == bool(document_id):
-            raise BadRequest(
-                f"{'both' if run_id else 'neither'} of run_id and document_id {'are' if run_id else 'is'} given; give the one to go on with"
-            )
+            both = "both of run_id and document_id are" if run_id else "neither of run_id and document_id is"
+            raise BadRequest(f"{both} given; give the one to go on with")
         run = None
         if run_id:
             session = finish(self.explorer.attach(run_id, owner), self._while_wanted())
@@ -450,24 +444,18 @@ class Operations:
         run = self.sparc.run(documents, SparcOrder(query, config), model, self._while_wanted())
         self.services.log.flush()
         cost = run.trace.cost
-        return cast(
-            SparcReply,
-            {
-                "run_id": run.run_id,
-                "document_id": documents.token,
-                "status": run.status,
-                **sparc_answer(run.trace),
-                "stop_reason": None if run.trace.stopped is None else run.trace.stopped.reason,
-                "evidence": list(run.evidence),
-                "cost": {
-                    "calls": cost.calls,
-                    "prompt_tokens": cost.prompt_tokens,
-                    "completion_tokens": cost.completion_tokens,
-                },
-                "trace": run.trace.to_json(),
-                "timings": {**documents.milliseconds, "agents": cost.milliseconds},
-            },
-        )
+        reply = {
+            "run_id": run.run_id,
+            "document_id": documents.token,
+            "status": run.status,
+            **sparc_answer(run.trace),
+            "stop_reason": None if run.trace.stopped is None else run.trace.stopped.reason,
+            "evidence": list(run.evidence),
+            "cost": {name: getattr(cost, name) for name in ("calls", "prompt_tokens", "completion_tokens")},
+            "trace": run.trace.to_json(),
+            "timings": {**documents.milliseconds, "agents": cost.milliseconds},
+        }
+        return cast(SparcReply, reply)
 
     @described(ComparisonOrder)
     def compare(
@@ -494,16 +482,12 @@ class Operations:
         owner = self._owner(visitor, request)
         documents = self.explorer.documents(Session(corpus=document_id, owner=owner))
         model, agent = self.services.language_models.named(llm, owner), documents.agent.spec.name
-        own = own_key(agent)
-        names = (
-            [QRAG.name if key == own else key for key in self.comparisons.usual(agent)]
-            if methods is None
-            else methods
-        )
+        own, names = own_key(agent), methods
+        if names is None:
+            names = [QRAG.name if key == own else key for key in self.comparisons.usual(agent)]
         keys = [own if name == QRAG.name else name for name in names]
-        order = ComparisonOrder(
-            query.strip(), tuple(keys), self.comparisons.usual_k(documents) if k is None else k, own_stop
-        )
+        k = self.comparisons.usual_k(documents) if k is None else k
+        order = ComparisonOrder(query.strip(), tuple(keys), k, own_stop)
         refs = self.comparisons.run(documents, order, self._while_wanted(), model)
         self.services.log.flush()
         asked = {label_of_key(key): name for key, name in zip(keys, names, strict=True)}
@@ -517,18 +501,10 @@ class Operations:
         for label, name in asked.items():
             if name in values["methods"]:
                 values["methods"][name]["label"] = label
-        return cast(
-            CompareReply,
-            {
-                "run_ids": {name: run.run_id for name, run in runs.items()},
-                "support": {},
-                **values,
-                "timings": {
-                    **_summed([documents, *(run.documents for run in runs.values())]),
-                    "steps": sum(column.milliseconds or 0.0 for column in columns),
-                },
-            },
-        )
+        timings = _summed([documents, *(run.documents for run in runs.values())])
+        timings["steps"] = sum(column.milliseconds or 0.0 for column in columns)
+        run_ids = {name: run.run_id for name, run in runs.items()}
+        return cast(CompareReply, {"run_ids": run_ids, "support": {}, **values, "timings": timings})
 
     @described()
     def search_runs(
@@ -617,10 +593,9 @@ class Operations:
 
     def _owner(self, visitor: str, request: gr.Request | None) -> str | None:
         """Whoever signed in, else the holder of the key."""
-        name = request.username if request is not None else None
-        return (
-            owner_of_user(self.services.settings, name) if name else owner_of(self.services.settings, visitor)
-        )
+        settings = self.services.settings
+        name = None if request is None else request.username
+        return owner_of_user(settings, name) if name else owner_of(settings, visitor)
 
     def _went(
         self, session: Session, query: str, config: EpisodeConfig, steps: int | None
@@ -641,16 +616,14 @@ class Operations:
     def _advance(self, session: Session, query: str, config: EpisodeConfig, steps: int | None) -> RunReply:
         session, run = self._went(session, query, config, steps)
         run = self.services.answer(run)
-        return cast(
-            RunReply,
-            {
-                **run.to_json(),
-                "parent_run_id": run.parent_run_id,
-                "fork_step": run.fork_step if run.parent_run_id else None,
-                "document_id": session.corpus,
-                "status": "complete" if run.trace.stopped else "running",
-            },
-        )
+        reply = {
+            **run.to_json(),
+            "parent_run_id": run.parent_run_id,
+            "fork_step": run.fork_step if run.parent_run_id else None,
+            "document_id": session.corpus,
+            "status": "complete" if run.trace.stopped else "running",
+        }
+        return cast(RunReply, reply)
 
 
 def _settings(config: type) -> list[str]:
@@ -698,6 +671,12 @@ def _file_name(name: str) -> str:
 
 def _open_reply(documents: OpenDocuments) -> OpenReply:
     workspace = documents.workspace
+    notices = [
+        NoticeReply(document=i, sentence=notice.sentence, at=notice.at)
+        for i, document in enumerate(workspace.documents)
+        for notice in document.notices
+    ]
+    of_all = [NoticeReply(document=None, sentence=sentence, at=None) for sentence in documents.notices]
     return {
         "document_id": documents.token,
         "agent": documents.agent.spec.name,
@@ -706,14 +685,7 @@ def _open_reply(documents: OpenDocuments) -> OpenReply:
         "n_tokens": workspace.n_tokens,
         "n_embedded": documents.n_embedded,
         "questions": [asdict(question) for question in documents.questions],
-        "notices": [
-            *(
-                NoticeReply(document=i, sentence=notice.sentence, at=notice.at)
-                for i, document in enumerate(workspace.documents)
-                for notice in document.notices
-            ),
-            *(NoticeReply(document=None, sentence=sentence, at=None) for sentence in documents.notices),
-        ],
+        "notices": [*notices, *of_all],
         "timings": documents.milliseconds,
     }
 

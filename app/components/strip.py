@@ -55,11 +55,10 @@ def strip(
     answer what the map asks beside its points, `chunkmap` and `nearest`, where values have a `chunk_map`.
     (No subclass of gr.HTML: Gradio writes stub files beside those.)
     """
+    place = "<!-- chunk_map.html, in the app -->"
     return gr.HTML(
         value,
-        html_template=script("strip.html").replace(
-            "<!-- chunk_map.html, in the app -->", script("chunk_map.html")
-        ),
+        html_template=script("strip.html").replace(place, script("chunk_map.html")),
         js_on_load=STRIP_SCRIPT,
         apply_default_css=False,
         server_functions=[*server_functions(find), *map(_answering, of_map)],
@@ -82,9 +81,8 @@ def server_functions(find: Find) -> list[Question]:
         run = source(token)
         lo, hi = _number("lo", lo, run.n_chunks), _number("hi", hi, run.n_chunks)
         if lo >= hi:
-            raise BadRequest(
-                f"The range from {lo:g} to {hi:g} is empty; ask for one that ends after it begins."
-            )
+            words = f"The range from {lo:g} to {hi:g} is empty"
+            raise BadRequest(f"{words}; ask for one that ends after it begins.")
         values = run.values(whole("look", look, 1, run.n_looks), mode_of(mode))
         answer = tile(values, lo, hi, whole("width", width, 1, MAX_WIDTH), salience=salience(values, mode))
         return {
@@ -120,9 +118,8 @@ def server_functions(find: Find) -> list[Question]:
         """[token, chunk_id, look] -> facts of one chunk."""
         token, chunk_id, look = fields(request, 3)
         run = source(token)
-        return _facts(
-            run, whole("chunk_id", chunk_id, 0, run.n_chunks - 1), whole("look", look, 1, run.n_looks)
-        )
+        chunk_id = whole("chunk_id", chunk_id, 0, run.n_chunks - 1)
+        return _facts(run, chunk_id, whole("look", look, 1, run.n_looks))
 
     def top(request: Any) -> Answer:
         """[token, look, mode, offset] -> a page of the best chunks."""
@@ -130,11 +127,8 @@ def server_functions(find: Find) -> list[Question]:
         run = source(token)
         look, offset = whole("look", look, 1, run.n_looks), whole("offset", offset, 0, run.n_chunks - 1)
         ids = best_chunks(salience(run.values(look, mode_of(mode)), mode), offset, PAGE)
-        return {
-            "total": run.n_chunks,
-            "offset": offset,
-            "rows": [_facts(run, int(chunk_id), look) for chunk_id in ids],
-        }
+        rows = [_facts(run, int(chunk_id), look) for chunk_id in ids]
+        return {"total": run.n_chunks, "offset": offset, "rows": rows}
 
     return [_answering(question) for question in (tiles, runmap, points, describe, top)]
 

@@ -64,10 +64,11 @@ def _ending(said: dict[Any, Any]) -> dict[Any, Any] | None:
     typed = [part for part, value in said.items() if isinstance(part, _TYPED) and isinstance(value, _VALUES)]
     if said and not typed:
         return None
-    values = {
-        part for part, value in said.items() if isinstance(part, gr.State) or isinstance(value, _VALUES)
+    return {
+        part: value
+        for part, value in said.items()
+        if not isinstance(part, gr.State) and not isinstance(value, _VALUES)
     }
-    return {part: value for part, value in said.items() if part not in values}
 
 
 def clicked(event: gr.EventData) -> tuple[str, str]:
@@ -86,12 +87,12 @@ def packs(
     def pack(update: dict[Any, Any]) -> Any:
         if not update:
             return gr.skip()  # Gradio takes an empty dict for a value
-        return {
-            component: packed(value)
-            if isinstance(component, gr.HTML) and isinstance(value, list | tuple | dict)
-            else value
-            for component, value in update.items()
+        trees = {
+            part: packed(value)
+            for part, value in update.items()
+            if isinstance(part, gr.HTML) and isinstance(value, list | tuple | dict)
         }
+        return update | trees
 
     @wraps(handler)
     def function(*arguments: Any) -> Any:
@@ -117,18 +118,9 @@ def packs(
         with closing(settled(*arguments)) as updates:
             for update in updates:
                 now = time.monotonic()
-                held.update(
-                    {
-                        component: (value, now)
-                        for component, value in update.items()
-                        if isinstance(component, _HELD)
-                    }
-                )
-                said = {
-                    component: value
-                    for component, (value, said_at) in held.items()
-                    if now - said_at < _HELD_SECONDS
-                } | update
+                held |= {part: (value, now) for part, value in update.items() if isinstance(part, _HELD)}
+                recent = {part: value for part, (value, at) in held.items() if now - at < _HELD_SECONDS}
+                said = recent | update
                 yield pack(said)
         if (ending := _ending(said)) is not None:
             yield pack(ending)

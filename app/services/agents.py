@@ -28,11 +28,9 @@ from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.turns import urgent
 from core.methods.choice import Choice, choose, method_of
 from core.methods.qrag.agent import Agent
+from core.methods.registry import PLAIN as PLAIN
 
 _logger = logging.getLogger(__name__)
-
-PLAIN = "base"
-"""The untrained checkpoint of methods without an agent; as an agent it is multi-step retrieval's."""
 
 
 def agents_folder() -> Path:
@@ -42,10 +40,9 @@ def agents_folder() -> Path:
 
 def own_agents() -> list[Path]:
     """Folders of a person's own agents that have been validated at least once, the latest first."""
-    specs = sorted(
-        agents_folder().glob(f"*/{SPEC_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True
-    )
-    return [spec.parent for spec in specs]
+    specs = agents_folder().glob(f"*/{SPEC_FILE}")
+    latest_first = sorted(specs, key=lambda path: path.stat().st_mtime, reverse=True)
+    return [spec.parent for spec in latest_first]
 
 
 class Agents:
@@ -60,11 +57,9 @@ class Agents:
     @cached_property
     def _given_checkpoints(self) -> dict[str, Path]:
         """The one that the app was started with, and those that ship."""
-        named = [find_checkpoint(self.settings.checkpoint)] if self.settings.checkpoint else []
-        return {
-            read_spec(folder).name: folder
-            for folder in dict.fromkeys([*named, *map(find_checkpoint, shipped_checkpoints())])
-        }
+        named = [self.settings.checkpoint] if self.settings.checkpoint else []
+        folders = map(find_checkpoint, (*named, *shipped_checkpoints()))
+        return {read_spec(folder).name: folder for folder in dict.fromkeys(folders)}
 
     @property
     def checkpoints(self) -> dict[str, Path]:
@@ -135,13 +130,13 @@ class Agents:
         # written last, when a training keeps a better agent
         changed_at = (folders[name] / SPEC_FILE).stat().st_mtime_ns
         with self._loading:
-            entry = self._agents.get(name)
-            if entry is None or entry[0] != changed_at:
-                entry = self._agents[name] = (changed_at, Agent(load_encoder(str(folders[name]))))
-                threading.Thread(
-                    target=_warm_up, args=[entry[1].encoder], name=f"warm-up of {name}", daemon=True
-                ).start()
-            return entry[1]
+            known_at, agent = self._agents.get(name, (0, None))
+            if agent is None or known_at != changed_at:
+                agent = Agent(load_encoder(str(folders[name])))
+                self._agents[name] = changed_at, agent
+                named = f"warm-up of {name}"
+                threading.Thread(target=_warm_up, args=[agent.encoder], name=named, daemon=True).start()
+            return agent
 
 
 def _warm_up(encoder: DualEncoder) -> None:

@@ -1,28 +1,26 @@
 """Comparisons for the page.
 
-The methods on offer, running them over the documents that Explore has open, finding what they found again.
-Every column, and the run of every way of cutting, is a run of the log like any other, so that it can be
-opened, replayed and exported as such; a try-out with a changed chunk is none, because no document holds what
-it searched; all methods search the same chunks, those of the open documents; what Explore never chooses is
-left out for agents alone, since the other methods are there to show what they find without a person's help;
-agents stop by themselves only when asked to.
+All methods search the same chunks, those of the documents that Explore has open. Every column, and the run of
+every way of cutting, is a run of the log like any other; a try-out with a changed chunk is none, because no
+document holds what it searched. What Explore never chooses is left out for agents alone, since the other
+methods are there to show what they find without a person's help.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import chain
+from functools import partial
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 from app.services.agents import PLAIN as PLAIN
-from app.services.in_view import Labelled, OpenDocuments, RunInView
-from app.services.pulse import Pulse
+from app.services.in_view import OpenDocuments, RunInView
+from app.services.pulse import Idle, Pulse
 from app.services.recent import Recent
 from app.services.shared import Services
 from app.services.sparc_runs import SparcRuns
@@ -70,6 +68,8 @@ MAX_COMPARED = 24
 MAX_INFLUENCES = 1_000
 """Runs whose leave-one-out stays in memory: some numbers each."""
 
+_logger = logging.getLogger(__name__)
+
 C = TypeVar("C", bound="ColumnRef | CutRow")
 Stage = Literal["cutting", "embedding", "retrieving", "branching"]
 
@@ -97,8 +97,7 @@ class ComparisonOrder:
     k: int = 4
     """Chunks of every method; at most, where agents stop."""
     own_stop: bool = False
-    """Whether agents stop by their own threshold; the others then take as many as the first. At k at the
-    latest."""
+    """Whether agents stop by their own threshold, at k at the latest; others take as many as the first."""
     settings: EpisodeConfig | None = None
     """How the open documents' agent runs, budget and forbidden chunks aside; None: by its defaults."""
     forbidden: tuple[int, ...] = ()
@@ -203,9 +202,7 @@ class Comparisons:
         self._to_embed: WeakKeyDictionary[Workspace, dict[tuple[str, str | None], int]] = WeakKeyDictionary()
         """By cut, by vectors and visitor."""
         self._influences: Recent[Influence] = Recent(MAX_INFLUENCES, lambda _: 1)
-        self._idle = {"comparing": threading.Event(), "cutting": threading.Event()}
-        for idle in self._idle.values():
-            idle.set()
+        self._idle = {"comparing": Idle(), "cutting": Idle()}
 
     def wait_idle(self, work: Literal["comparing", "cutting"], seconds: float) -> bool:
         """Whether the comparison of methods, or of ways of cutting, that was running has ended by then."""
@@ -229,11 +226,8 @@ class Comparisons:
         page = self.services.own_log.search(
             owner=documents.owner, method=method, document=first, text=query, limit=MAX_PAGE
         )
-        fits = [
-            row
-            for row in page.rows
-            if row.n_chunks == len(documents.corpus) and (not query or row.query == query)
-        ]
+        n_chunks = len(documents.corpus)
+        fits = [row for row in page.rows if row.n_chunks == n_chunks and query in ("", row.query)]
         longest_first = sorted(fits, key=lambda row: -row.n_steps)
         return next((row for row in longest_first if self.services.searched(row.run_id, documents)), None)
 
@@ -271,14 +265,13 @@ class Comparisons:
 
     def _missing(self, documents: OpenDocuments, agent: Agent) -> int:
         """Chunks that have no vector of an agent yet."""
-        workspace, owner = documents.workspace, documents.owner
         if agent is documents.agent:
             return 0
-        known, whose = self._to_embed.setdefault(workspace, {}), (agent.encoder.vector_fingerprint, owner)
+        known = self._to_embed.setdefault(documents.workspace, {})
+        whose = agent.encoder.vector_fingerprint, documents.owner
         if whose not in known:
-            hashes = (document.sha256 for document in workspace.documents)
-            part = self.services.library.cache_part(hashes, owner)
-            with closing(index_workspace(workspace, agent.encoder, part)) as opening:
+            part = self.services.library.part_of(documents)
+            with closing(index_workspace(documents.workspace, agent.encoder, part)) as opening:
                 now = next(opening)
             known[whose] = now.total - now.done
         return known[whose]
@@ -291,46 +284,38 @@ class Comparisons:
         llm: Llm | None = None,
     ) -> tuple[ColumnRef, ...]:
         """A column a method, that of the open documents' agent first, then those that need nothing embedded.
-        `llm`: decides in SPARC's, where rules do without one, and chooses in RES-RAG's. Raises BadRequest,
+        `llm`: decides in SPARC's, where rules do without one, and chooses in RES-RAG's. `report` may raise
+        Cancelled: columns that are there stay, the run in progress is logged as cancelled. Raises BadRequest,
         BadCheckpoint.
-
-        `report` may raise Cancelled: columns that are there stay, the run in progress is logged as cancelled.
         """
         query = check_query(order.query)
         contestants = self._contestants(documents, order, llm)
-        self._idle["comparing"].clear()
         pulse = Pulse(report)
-        try:
-            work = _Comparison(self.services, documents, query, pulse.report)
-            return work.columns(contestants, pulse.is_over)
-        finally:
-            self._to_embed.clear()
-            self._idle["comparing"].set()
+        with self._idle["comparing"]:
+            try:
+                work = _Comparison(self.services, documents, query, pulse.report)
+                return work.columns(contestants, pulse.is_over)
+            finally:
+                self._to_embed.clear()
 
     def across_cuts(
         self, documents: OpenDocuments, order: ComparisonOrder, report: Callable[[Comparing[CutRow]], None]
     ) -> tuple[CutRow, ...]:
-        """The agent of the open documents over them, as they are open and cut in every other way. Raises
-        BadRequest.
+        """The agent over the open documents as they are and cut in every other way. Raises BadRequest.
 
-        Chunks that Explore never chooses are chunks of the open cut alone, so all may be chosen. `report` may
-        raise Cancelled: the runs that are done stay in the log.
+        Forbidden chunks are chunks of the open cut, so all may be chosen. Runs that are done before `report`
+        raises Cancelled stay in the log.
         """
         query = check_query(order.query)
         check_size(documents.workspace.n_tokens)
         config = self._config(documents.agent.spec, order, own=True, stops=order.own_stop).with_(forbidden=())
-        self._idle["cutting"].clear()
-        try:
+        with self._idle["cutting"]:
             return _Cutting(self.services, documents, query, report).rows(config)
-        finally:
-            self._idle["cutting"].set()
 
     def open(
         self, run_ids: Sequence[str], owner: str | None, report: Callable[[OpenProgress], None]
     ) -> Compared:
-        """The comparison that logged runs are, a column each, with their documents open again. Raises
-        RunNotFound, BadRequest, LogError, BadCheckpoint.
-        """
+        """Logged runs as a comparison. Raises RunNotFound, BadRequest, LogError, BadCheckpoint."""
         first = finish(self.services.attach(run_ids[0], owner), report)
         others = (self.services.attach(run_id, owner, first.documents) for run_id in run_ids[1:])
         runs = [first, *(finish(other, report) for other in others)]
@@ -355,18 +340,14 @@ class Comparisons:
 
     def try_out(self, compared: Compared, change: Change) -> list[tuple[ShownColumn, TryOut]]:
         """Every column that chooses step by step, with one chunk changed, unlogged. Raises BadRequest."""
-        columns = [
-            column
-            for column in self.shown_columns(compared)
-            if column.run is not None and column.run.method.looks_again
-        ]
-        if not columns:
-            raise BadRequest("no column chose step by step; add an agent to the methods and compare again")
-        runs = [(column, column.run) for column in columns if column.run is not None]
-        return [
+        tried = [
             (column, try_out(run.documents.agent.encoder, run.trace, run.documents.corpus, change))
-            for column, run in runs
+            for column in self.shown_columns(compared)
+            if (run := column.run) is not None and run.method.looks_again
         ]
+        if not tried:
+            raise BadRequest("no column chose step by step; add an agent to the methods and compare again")
+        return tried
 
     def shown_columns(self, compared: Compared) -> list[ShownColumn]:
         """The columns with their runs. Raises BadRequest when one is not in memory any more."""
@@ -377,10 +358,9 @@ class Comparisons:
                 raise BadRequest(
                     "this comparison is not in memory any more; compare again, the vectors are kept"
                 )
-            columns.append(
-                ShownColumn(ref.name, None, refused=ref.refused)
-                if run is None
-                else ShownColumn(
+            column = ShownColumn(ref.name, None, refused=ref.refused)
+            if run is not None:
+                column = ShownColumn(
                     ref.name,
                     run.trace,
                     ref.milliseconds,
@@ -389,21 +369,18 @@ class Comparisons:
                     notices=run.documents.notices,
                     run=run,
                 )
-            )
+            columns.append(column)
         return columns
 
     def page(self, compared: Compared, folder: Path) -> Path:
-        """The columns as one page that stands alone, written into an empty folder; those that
-        refused say why behind the others. Raises BadRequest, LogError.
-        """
+        """The columns as one page that stands alone, in an empty folder. Raises BadRequest, LogError."""
         columns = self.shown_columns(compared)
         runs = [column.run for column in columns if column.run is not None]
         if not runs:
             raise BadRequest("every method refused, so there is nothing for a page; compare other methods")
         if len(runs) > MAX_COLUMNS:
-            raise BadRequest(
-                f"a page has {MAX_COLUMNS} columns at most, and {len(runs)} answered; compare fewer"
-            )
+            most = f"a page has {MAX_COLUMNS} columns at most"
+            raise BadRequest(f"{most}, and {len(runs)} answered; compare fewer")
         self.services.log.flush()
         log, owner, first = self.services.own_log, runs[0].owner, runs[0].run_id
         logged = [log.get(run.run_id, owner) for run in runs]
@@ -415,17 +392,9 @@ class Comparisons:
 
     def influence(self, run: RunInView) -> Influence:
         """What an agent's choices owe to those before; asked of the agent once a run."""
-        influence = self._influences.get(run.token)
-        if influence is None:
-            influence = leave_one_out(
-                run.documents.agent,
-                run.trace.started.query,
-                run.documents.corpus,
-                run.config,
-                run.trace.chosen,
-            )
-            self._influences.put(run.token, influence)
-        return influence
+        documents, trace = run.documents, run.trace
+        about = documents.agent, trace.started.query, documents.corpus, run.config, trace.chosen
+        return self._influences.made_once(run.token, lambda: leave_one_out(*about))
 
     def workspace(self, compared: Compared) -> Workspace:
         """What was searched. Raises BadRequest when it is not open any more."""
@@ -441,52 +410,49 @@ class Comparisons:
         self, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None
     ) -> list[tuple[Contestant, Agent]]:
         """Each with the agent under whose vectors the documents have to be open."""
-        names = self.methods(documents)
+        names, n = self.methods(documents), len(documents.corpus)
         check_names(order.methods, names)
         if not order.methods:
             raise BadRequest("no method is chosen; choose two or more to compare")
-        n = len(documents.corpus)
         if not 1 <= order.k <= min(n, MAX_K):
             why = f"the documents have {counted(n, 'chunk')}" if n <= MAX_K else "a state holds few"
-            raise BadRequest(
-                f"k = {order.k} chunks each must be between 1 and {min(n, MAX_K)}, since {why}; choose a k in"
-                " between"
-            )
+            bound = f"k = {order.k} chunks each must be between 1 and {min(n, MAX_K)}"
+            raise BadRequest(f"{bound}, since {why}; choose a k in between")
         if order.own_stop and not any(key.startswith(AGENT) for key in order.methods):
             raise BadRequest(
                 "no agent is chosen whose stop the others could follow; choose one, or the same number"
                 " for all"
             )
-        name = documents.agent.spec.name
+        own = AGENT + documents.agent.spec.name
         waits = self.to_embed(documents, order.methods).methods
-        keys = sorted(
-            dict.fromkeys(order.methods),
-            key=lambda key: (key != AGENT + name, key in waits, names.index(key)),
-        )
+        keys = sorted(set(order.methods), key=lambda key: (key != own, key in waits, names.index(key)))
         return [self._contestant(key, documents, order, llm) for key in keys]
 
     def _contestant(
         self, key: str, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None
     ) -> tuple[Contestant, Agent]:
-        agent = documents.agent
-        own, config = key == own_key(agent.spec.name), EpisodeConfig(step_budget=order.k)
+        agent, config = documents.agent, EpisodeConfig(step_budget=order.k)
+        own = key == own_key(agent.spec.name)
+        follows = order.own_stop
         retriever: Retriever
         if key.startswith(AGENT):
             agent = self._agent(key, documents)
             config = self._config(agent.spec, order, own=own, stops=order.own_stop)
-            return Contestant(label_of_key(key), AgentRetriever(agent), agent.encoder, config), agent
-        if facts_of(key).foreign:
+            retriever = AgentRetriever(agent)
+            follows = False
+        elif facts_of(key).foreign:
             row = self._imported_run(documents, key, order.query)
             trace = None if row is None else self.services.own_log.get(row.run_id, documents.owner).trace
-            return Contestant(label_of_key(key), Replayed(key, trace), agent.encoder, config), agent
-        if key == SPARC:  # it searches with the agent of the open documents, too
+            retriever = Replayed(key, trace)
+            follows = False
+        elif key == SPARC:  # it searches with the agent of the open documents, too
             retriever = self._sparc.retriever(documents, llm)
         else:
             agent = self._agent(key, documents)
             retriever, _ = build_retriever(key, agent.encoder, agent.encoder, llm)
             if own:
                 config = self._config(agent.spec, order, own=True, stops=False)
-        return Contestant(label_of_key(key), retriever, agent.encoder, config, follows=order.own_stop), agent
+        return Contestant(label_of_key(key), retriever, agent.encoder, config, follows=follows), agent
 
     def _config(
         self, spec: CheckpointSpec, order: ComparisonOrder, *, own: bool, stops: bool
@@ -497,13 +463,9 @@ class Comparisons:
         if own and order.settings is not None:
             config = order.settings.with_(forced=())
             threshold = threshold if config.stop_threshold is None else config.stop_threshold
-        review = config.review_threshold if stops else None  # at equal size of evidence nothing is taken back
-        return config.with_(
-            step_budget=order.k,
-            stop_threshold=threshold if stops else None,
-            review_threshold=review,
-            forbidden=order.forbidden,
-        )
+        config = config.with_(step_budget=order.k, forbidden=order.forbidden, stop_threshold=threshold)
+        # at equal size of evidence nothing is taken back
+        return config if stops else config.with_(stop_threshold=None, review_threshold=None)
 
 
 def _key_of(run: RunInView) -> str:
@@ -556,11 +518,16 @@ class _Comparison(_Work[ColumnRef]):
         agents = {one.name: agent for one, agent in contestants}
         opened: dict[str, OpenDocuments] = {}
 
+        def branching(name: str, now: SparcTrace) -> None:
+            self.tell(name, "branching", len(now.rounds), now.started.config.depth)
+
         def corpus_of(one: Contestant) -> Corpus:
             opened[one.name] = self._open(one.name, agents[one.name])
             self.sparc = one.retriever if isinstance(one.retriever, SparcRetriever) else None
-            if self.sparc is not None:
-                self._prepare(one.name, self.sparc)
+            if self.sparc is not None:  # opens what dense retrieval searches, and builds the indexes
+                self._open(one.name, self.services.agents.load(PLAIN))
+                self.sparc.hear = partial(branching, one.name)
+                self.sparc.prepare()
             if isinstance(one.retriever, SparcRetriever | LlmEvidenceSet):
                 one.retriever.cancelled = is_over
                 self.tell(one.name, "retrieving", 0, one.config.step_budget)
@@ -580,13 +547,10 @@ class _Comparison(_Work[ColumnRef]):
             for column in compare(self.query, (one for one, _ in contestants), corpus_of, hear):
                 if column.refused:
                     self._give_up("failed", column.refused)
-                    self.results = (*self.results, ColumnRef(column.name, refused=column.refused))
+                    self.results += (ColumnRef(column.name, refused=column.refused),)
                 elif self.run is not None:
                     self.run = self._answered(self.run)
-                    self.results = (
-                        *self.results,
-                        ColumnRef(column.name, self.run.token, column.milliseconds or 0.0),
-                    )
+                    self.results += (ColumnRef(column.name, self.run.token, column.milliseconds or 0.0),)
         except (Cancelled, LlmCancelled) as error:
             self._give_up("cancelled", None)
             raise Cancelled from error
@@ -603,16 +567,6 @@ class _Comparison(_Work[ColumnRef]):
         answer = EvidenceAnswer.from_json(sparc_answer(trace), dict.fromkeys(trace.pool, ""))
         return self.services.changed(run, lambda now: replace(now, answer=answer))
 
-    def _prepare(self, name: str, sparc: SparcRetriever) -> None:
-        """Opens what dense retrieval searches, and builds the indexes."""
-
-        def branching(trace: SparcTrace) -> None:
-            self.tell(name, "branching", len(trace.rounds), trace.started.config.depth)
-
-        self._open(name, self.services.agents.load(PLAIN))
-        sparc.hear = branching
-        sparc.prepare()
-
     def _keep_branches(self) -> None:
         """Puts what SPARC's branches did beside its run, as long as that goes on."""
         if self.sparc is None or self.sparc.trace is None or self.run is None:
@@ -623,9 +577,7 @@ class _Comparison(_Work[ColumnRef]):
             if trace.stopped is not None:
                 attach(self.run.run_id, "answer", sparc_answer(trace), owner)
         except LogError as error:
-            logging.getLogger(__name__).warning(
-                "the branches of run %s are not in the log: %s", self.run.run_id, error
-            )
+            _logger.warning("the branches of run %s are not in the log: %s", self.run.run_id, error)
 
     def _give_up(self, status: Literal["cancelled", "failed"], message: str | None) -> None:
         if self.run is not None and not self.run.ended:
@@ -635,8 +587,8 @@ class _Comparison(_Work[ColumnRef]):
     def _open(self, name: str, agent: Agent) -> OpenDocuments:
         """The same chunks under an agent's vectors; what this visitor has open is not opened twice."""
 
-        def embedding(progress: OpenProgress) -> None:
-            self.tell(name, "embedding", progress.done, progress.total, progress.seconds_left)
+        def embedding(now: OpenProgress) -> None:
+            self.tell(name, "embedding", now.done, now.total, now.seconds_left)
 
         return finish(self.services.library.under(self.documents, agent), embedding)
 
@@ -644,30 +596,26 @@ class _Comparison(_Work[ColumnRef]):
 class _Cutting(_Work[CutRow]):
     """One question through all ways of cutting."""
 
+    support: Sequence[TextSpan] = ()
+    """Those that are labelled, else all of the support chunks; empty where no support is known."""
     open_spans: Sequence[TextSpan] = ()
 
     def rows(self, config: EpisodeConfig) -> tuple[CutRow, ...]:
         agent, documents = self.documents.agent, self.documents.workspace.documents
         label = self.services.label_of(self.documents, self.query)
-        self.support = support_spans(self.documents.workspace, label)
-        self._meters: dict[str, Callable[[OpenProgress], OpenProgress]] = {}
-        retriever = AgentRetriever(agent)
+        if label is not None:
+            self.support = label.spans or spans_of(self.documents.workspace, label.support)
+        n_characters = sum(len(one.text) for one in documents)
+        meter = partial(self.services.library.allowance.meter, self.documents.owner, n_characters)
+        self.meters = defaultdict[str, Callable[[OpenProgress], OpenProgress]](meter)
+        retriever, opened = AgentRetriever(agent), Opened(self.documents.corpus)
         now = (Contestant(AS_OPEN, retriever, agent.encoder, config),)
-        opened = Opened(self.documents.corpus)
-        as_open = (
-            Cut(column.name, column, opened)
-            for column in compare(self.query, now, lambda _: opened.corpus, self._hear)
-        )
-        part = self.services.library.cache_part(
-            (document.sha256 for document in documents), self.documents.owner
-        )
-        for cut in chain(
-            as_open,
-            across_cuts(
-                self.query, documents, retriever, agent.encoder, config, self._opening, self._hear, part
-            ),
-        ):
-            self.results = (*self.results, self._row(cut))
+        [column] = compare(self.query, now, lambda _: opened.corpus, self._hear)
+        self.results += (self._row(Cut(AS_OPEN, column, opened)),)
+        asked = self.query, documents, retriever, agent.encoder, config
+        part = self.services.library.part_of(self.documents)
+        for cut in across_cuts(*asked, self._opening, self._hear, part):
+            self.results += (self._row(cut),)
         return self.results
 
     def _row(self, cut: Cut) -> CutRow:
@@ -691,26 +639,14 @@ class _Cutting(_Work[CutRow]):
         )
 
     def _hear(self, one: Contestant, event: Event) -> None:
-        n_steps = (
-            0
-            if isinstance(event, RunStarted)
-            else event.step
-            if isinstance(event, StepTaken)
-            else event.n_steps
-        )
+        n_steps = 0
+        if not isinstance(event, RunStarted):
+            n_steps = event.step if isinstance(event, StepTaken) else event.n_steps
         self.tell(one.name, "retrieving", n_steps, one.config.step_budget)
 
     def _opening(self, name: str, progress: OpenProgress) -> None:
         """Tells how far opening a cut is, and counts what a visitor has to have embedded."""
-        if name not in self._meters:
-            n_characters = sum(len(document.text) for document in self.documents.workspace.documents)
-            self._meters[name] = self.services.library.allowance.meter(self.documents.owner, n_characters)
-        self._meters[name](progress)
+        self.meters[name](progress)
         if progress.stage in ("chunking", "embedding"):
             stage: Stage = "cutting" if progress.stage == "chunking" else "embedding"
             self.tell(name, stage, progress.done, progress.total, progress.seconds_left)
-
-
-def support_spans(workspace: Workspace, label: Labelled | None) -> tuple[TextSpan, ...]:
-    """Characters that support a known question: those that are labelled, else all of its support chunks."""
-    return () if label is None else label.spans or tuple(spans_of(workspace, label.support))

@@ -1,8 +1,8 @@
 """Questions about whole documents, for the page.
 
-Files as a person has them at hand, through several methods. The one file of JSON lines among them holds the
-questions. What was measured before a cancel is kept. A whole evaluation is found again by its id, in a file
-of its own: its rows are of whole documents, which the log's tables have no place for.
+The one file of JSON lines among a person's files holds the questions. What was measured before a cancel is
+kept. An evaluation is found again by its id, in a file of its own: its rows are of whole documents, which the
+log's tables have no place for.
 """
 
 from __future__ import annotations
@@ -105,9 +105,8 @@ class KeptEvaluation:
 def keep_evaluation(state: DocumentsProgress, owner: str | None) -> str:
     """Writes an evaluation down; its id, empty where that failed: the page shows it in any case."""
     folder, key = home() / "evaluations", new_run_id()
-    kept = KeptEvaluation(
-        owner, state.n_documents, state.questions, state.rows, state.left_out, state.sources
-    )
+    found = state.questions, state.rows, state.left_out, state.sources
+    kept = KeptEvaluation(owner, state.n_documents, *found)
     try:
         make_folder(folder)
         (folder / f"{key}.json").write_bytes(_KEPT.dump_json(kept))
@@ -126,15 +125,8 @@ def kept_evaluation(key: str, owner: str | None) -> DocumentsProgress:
         kept = None
     if kept is None or kept.owner != owner:
         raise BadRequest(f"evaluation {key} is not kept here; ask its questions again")
-    return DocumentsProgress(
-        n_documents=kept.n_documents,
-        n_done=kept.n_documents,
-        questions=kept.questions,
-        rows=kept.rows,
-        left_out=kept.left_out,
-        ended=True,
-        sources=kept.sources,
-    )
+    state = DocumentsProgress(kept.n_documents, n_done=kept.n_documents, ended=True, sources=kept.sources)
+    return replace(state, questions=kept.questions, rows=kept.rows, left_out=kept.left_out)
 
 
 _KEPT = TypeAdapter(KeptEvaluation)
@@ -146,9 +138,7 @@ def evaluate_files(
     report: Callable[[DocumentsProgress], None],
     llm: Llm | None = None,
 ) -> DocumentsProgress:
-    """All rows. `report` hears of each step, and may raise Cancelled. `llm`: the visitor's language model.
-    Raises BadRequest and BadDocument.
-    """
+    """All rows. `report` hears of each step, may raise Cancelled. Raises BadRequest, BadDocument."""
     _check(order)
     with tempfile.TemporaryDirectory() as folder:
         asked, documents = _sorted(order.files) if order.files else _samples(Path(folder))
@@ -172,17 +162,12 @@ def evaluate_marked(
     report: Callable[[DocumentsProgress], None],
     llm: Llm | None = None,
 ) -> DocumentsProgress:
-    """All rows of a visitor's marked questions, over documents that are `opened` or that their runs searched;
-    see `evaluate_files`.
-    """
+    """All rows of a visitor's marked questions, over documents that are `opened` or that runs searched."""
     _check(order)
     asked = ask_marked(services.own_log, owner, opened)
     if not asked.questions:
-        raise BadRequest(
-            asked.left_out[0]
-            if asked.left_out
-            else "no question has a passage that belongs to its answer; mark one in Explore"
-        )
+        none = "no question has a passage that belongs to its answer; mark one in Explore"
+        raise BadRequest(next(iter(asked.left_out), none))
     state = DocumentsProgress(left_out=tuple(asked.left_out))
     return _evaluate(services, state, asked.questions, asked, order, report, llm)
 
@@ -204,25 +189,14 @@ def _evaluate(
     setting = DocumentSetting(methods=order.methods, k=order.k, stops=order.stops)
     by_id = {question.id: question for question in questions}
     state = replace(state, n_documents=len({question.document for question in questions}))
+    faults = [*state.left_out]
 
     def following(name: str) -> Progress:
-        def on_progress(now: OpenProgress) -> None:
-            report(replace(state, document=name, now=now))
+        return lambda now: report(replace(state, document=name, now=now))
 
-        return on_progress
-
-    faults = [*state.left_out]
     report(state)
-    for judged in evaluate_documents(
-        questions,
-        documents,
-        setting,
-        _AgentsHere(services.agents),
-        services.reader,
-        lambda fault: faults.append(str(fault)),
-        following,
-        llm,
-    ):
+    about = questions, documents, setting, _AgentsHere(services.agents), services.reader
+    for judged in evaluate_documents(*about, lambda fault: faults.append(str(fault)), following, llm):
         ids = dict.fromkeys(row.id for row in judged.rows)
         faults.extend(judged.notices)
         state = replace(
@@ -237,9 +211,7 @@ def _evaluate(
 
 
 class _AgentsHere(Encoders):
-    """Documents get the agents that Explore gives them: the one that the app was started with, or also those
-    trained here.
-    """
+    """Documents get the agents that Explore gives them."""
 
     def __init__(self, agents: Agents) -> None:
         super().__init__(None, None)
@@ -263,10 +235,11 @@ def _samples(folder: Path) -> tuple[Path, list[Path]]:
                 "id": f"{sample.key} {labelled.id}",
                 "document": sample.key,
                 "kind": "single" if len(quotes) == 1 else "bridge",
+                "question": labelled.question,
+                "answer": labelled.answer,
+                "support": quotes,
             }
-            records.append(
-                record | {"question": labelled.question, "answer": labelled.answer, "support": quotes}
-            )
+            records.append(record)
     asked = folder / "questions.jsonl"
     asked.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return asked, [sample.path for sample in list_samples()]
@@ -286,10 +259,9 @@ def _sorted(files: Sequence[Path]) -> tuple[Path, list[Path]]:
             "no document is chosen; drop the files that the questions are about, under the names that stand"
             " there"
         )
-    if len(documents) > MAX_FILES:
+    if (n := len(documents)) > MAX_FILES:
         raise BadRequest(
-            f"{len(documents)} documents are more than {MAX_FILES}; use the command evaluate-documents, or"
-            " fewer"
+            f"{n} documents are more than {MAX_FILES}; use the command evaluate-documents, or fewer"
         )
     names = [path.name for path in documents]
     if twice := next((name for name in names if names.count(name) > 1), None):

@@ -1,9 +1,7 @@
 """Evaluations for the page.
 
-Making them, reading them from the log, and finding the example behind a row again. An evaluation runs in this
-process, since its vectors and Explore's are the same, and what was measured before a cancel is kept; a
-threshold is looked at on rows, without the agent. A row names its question by id only, so the task is loaded
-again for its texts; the last one stays in memory.
+An evaluation runs in this process, since its vectors and Explore's are the same, and what was measured before
+a cancel is kept. A row names its question by id only, so the task is loaded again for its texts.
 """
 
 from __future__ import annotations
@@ -15,13 +13,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled
 from app.services.library import OpenOrder
+from app.services.pulse import Idle
 from app.services.recent import Recent
 from app.services.session import Session
 from app.services.settings import Settings
@@ -53,8 +52,6 @@ from core.methods.qrag.retriever import AgentRetriever
 from core.methods.registry import facts_of
 from core.runs.log import Evaluation, EvaluationEntry, list_evaluations, new_evaluation, read_evaluation
 from core.views.charts import Report
-
-F = TypeVar("F")
 
 OWN = "own questions"
 """Stands for a file among the tasks."""
@@ -155,8 +152,7 @@ class Evaluations:
         self._f1: Recent[Measured] = Recent(MAX_KEPT_FIGURES, lambda _: 1)
         self._loading = threading.Lock()
         self._task: tuple[Any, TaskSet] | None = None
-        self._idle = threading.Event()
-        self._idle.set()
+        self._idle = Idle()
 
     def wait_idle(self, seconds: float) -> bool:
         """Whether the evaluation that was running has ended by then."""
@@ -165,28 +161,21 @@ class Evaluations:
     def run(self, order: EvaluationOrder, report: Callable[[Measuring], None]) -> list[str]:
         """Ids of the logged evaluations, one an agent. Raises BadRequest; if cancelled, rows so far stay."""
         _check(order, self.services.settings)
-        self._idle.clear()
-        try:
+        with self._idle:
             report(Measuring(order.agents[0], "loading"))
-            agents = [self.services.agents.load(name) for name in order.agents]
+            agents, allowance = self.services.agents, self.services.library.allowance
+            loaded = [agents.load(name) for name in order.agents]
             questions = None if order.questions is None else _keep_questions(order.questions)
-            name = str(questions) if questions is not None else order.task
-            length = None
-            if _has_length(order.task):
-                length = parse_length(order.length or str(TASKS[order.task].length))
+            name = str(questions or order.task)
+            length = _length(order.task, order.length)
             asked = (order.n or TASKS[order.task].n) if length else None
-            if (
-                length and asked
-            ):  # first: composing thirty haystacks of a million tokens takes most of a minute, refused or not
-                self.services.library.allowance.read(order.owner, len(agents) * asked * length)
-            task = self._load(name, order.part, length, order.n, order.seed, agents[0].encoder.tokenizer)
+            if length and asked:  # first: composing haystacks takes most of a minute, refused or not
+                allowance.read(order.owner, len(loaded) * asked * length)
+            task = self._load(name, order.part, length, order.n, order.seed, loaded[0].encoder.tokenizer)
             if not asked:
-                self.services.library.allowance.read(
-                    order.owner, len(agents) * len(task.examples) * (length or USUAL_CONTEXT)
-                )
-            return [self._measure(agent, order, task, length, questions, report) for agent in agents]
-        finally:
-            self._idle.set()
+                n_tokens = len(loaded) * len(task.examples) * (length or USUAL_CONTEXT)
+                allowance.read(order.owner, n_tokens)
+            return [self._measure(agent, order, task, length, questions, report) for agent in loaded]
 
     def _measure(
         self,
@@ -221,28 +210,21 @@ class Evaluations:
                 "length": length,
                 "left_out": task.left_out,
                 "description": task.description,
-            }
-            about |= {
                 "fingerprint": agent.encoder.fingerprint,
                 "trained_on": training_set(agent.encoder),
                 "n_asked": order.n,
+                "seconds": round(time.perf_counter() - began, 3),
+                "cancelled": cancelled,
+                **({} if questions is None else {"questions": str(questions)}),
             }
-            about |= {"seconds": round(time.perf_counter() - began, 3), "cancelled": cancelled}
-            about |= {} if questions is None else {"questions": str(questions)}
             evaluation = new_evaluation(rows, config.to_json() | about, order.owner)
             self._recent.put(evaluation.evaluation_id, evaluation)
             self.services.keep_evaluation(evaluation)
             return evaluation.evaluation_id
 
+        setting, retriever = Setting(split=order.part, length=length), AgentRetriever(agent)
         try:
-            for row in evaluate(
-                task.examples,
-                Setting(split=order.part, length=length),
-                AgentRetriever(agent),
-                agent.encoder,
-                config,
-                progress,
-            ):
+            for row in evaluate(task.examples, setting, retriever, agent.encoder, config, progress):
                 rows.append(row)
         except Cancelled:
             if rows:
@@ -251,32 +233,23 @@ class Evaluations:
         return keep(cancelled=False)
 
     def all(self, owner: str | None = None) -> list[EvaluationEntry]:
-        """A visitor's evaluations in the log, newest first; those of this process where another
-        owns the log. Raises LogError.
-        """
+        """A visitor's, newest first; of this process alone where another owns the log. Raises LogError."""
         if not self.services.log_notice:
             return list_evaluations(self.services.own_log, owner)
-        return [
-            _entry(evaluation) for evaluation in reversed(self._recent.all()) if evaluation.owner == owner
-        ]
+        return [_entry(shown) for shown in reversed(self._recent.all()) if shown.owner == owner]
 
     def pace(self, task: str, length: str | None, owner: str | None = None) -> float | None:
-        """Seconds that a question of a task took the last time; None where it was never asked. Raises
-        BadRequest, LogError.
-        """
-        tokens = parse_length(length or str(TASKS[task].length)) if _has_length(task) else None
-        alike = (entry for entry in self.all(owner) if entry.task == task and entry.length == tokens)
-        return next((entry.config["seconds"] / entry.n for entry in alike if "seconds" in entry.config), None)
+        """Seconds that a question of a task took the last time, if ever. Raises BadRequest, LogError."""
+        alike = task, _length(task, length)
+        made = [entry for entry in self.all(owner) if (entry.task, entry.length) == alike]
+        return next((entry.config["seconds"] / entry.n for entry in made if "seconds" in entry.config), None)
 
     def get(self, evaluation_id: str, owner: str | None = None) -> Evaluation:
         """One evaluation of a visitor with its rows. Raises RunNotFound, LogError."""
         shown = self._recent.get(evaluation_id)
         if shown is None or shown.owner != owner:
-            if self.services.log_notice:
-                raise BadRequest(
-                    f"evaluation {evaluation_id[:8]} is not in memory any more, and"
-                    f" {self.services.log_notice}"
-                )
+            if notice := self.services.log_notice:
+                raise BadRequest(f"evaluation {evaluation_id[:8]} is not in memory any more, and {notice}")
             shown = read_evaluation(self.services.own_log, evaluation_id, owner)
             self._recent.put(evaluation_id, shown)
         return shown
@@ -284,7 +257,7 @@ class Evaluations:
     def summary(self, evaluation_id: str, owner: str | None = None) -> Summary:
         """Means and intervals; the intervals of 500 rows take a second, so they are made once."""
         rows = self.get(evaluation_id, owner).rows
-        return _made_once(self._summaries, evaluation_id, lambda: summarise(rows))
+        return self._summaries.made_once(evaluation_id, lambda: summarise(rows))
 
     def fact_f1(self, evaluation_id: str, owner: str | None = None) -> Measured:
         """Under the agent's own threshold; made once, as `summary`."""
@@ -294,7 +267,7 @@ class Evaluations:
             values = [METRICS["fact_f1"](row) for row in rows]
             return mean(values), interval(values)
 
-        return _made_once(self._f1, evaluation_id, measured)
+        return self._f1.made_once(evaluation_id, measured)
 
     def comparison(self, first: str, second: str, owner: str | None = None) -> Comparison:
         """Paired tests. Raises BadRequest when they have no question in common."""
@@ -303,54 +276,50 @@ class Evaluations:
     def stop_curve(self, evaluation_id: str, owner: str | None = None) -> StopCurve:
         """What every threshold would do. Raises BadRequest for rows that no threshold can be read off."""
         rows = self.get(evaluation_id, owner).rows
-        return _made_once(self._curves, evaluation_id, lambda: stop_curve(rows))
+        return self._curves.made_once(evaluation_id, lambda: stop_curve(rows))
 
     def reliability(self, evaluation_id: str, owner: str | None = None) -> Report:
         """Q against what was really still gained. Raises BadRequest as `stop_curve`."""
         return reliability(self.get(evaluation_id, owner).rows)
 
     def make_default(self, evaluation_id: str, threshold: float) -> str:
-        """Writes the threshold into the agent's qrag.json; what was done, in a sentence. Raises
-        BadRequest unless the agent was trained here in local mode.
-        """
-        self.services.agents.check_local_defaults()
-        row = self.get(evaluation_id).rows[0]
-        if not self.services.agents.is_own(row.checkpoint):
+        """Writes the threshold into qrag.json; says what was done. Raises BadRequest but for own agents."""
+        agents = self.services.agents
+        agents.check_local_defaults()
+        rows = self.get(evaluation_id).rows
+        row = rows[0]
+        if not agents.is_own(row.checkpoint):
             raise BadRequest(
                 f"{row.checkpoint} was not trained here, so its defaults stay as they are; use the threshold"
                 " until the app is closed instead"
             )
-        folder = self.services.agents.checkpoints[row.checkpoint]
+        folder = agents.checkpoints[row.checkpoint]
         spec = read_spec(folder)
-        record: dict[str, Any] = {
+        record = {
+            "value": threshold,
             "evaluation_id": evaluation_id,
             "task": row.task,
             "split": row.split,
             "length": row.length,
-            "n": len(self.get(evaluation_id).rows),
+            "n": len(rows),
         }
-        scores = {**(spec.scores or {}), "stop_threshold": {"value": threshold, **record}}
-        fresh = with_defaults(spec, {"stop_threshold": threshold, "scores": scores})
+        scores = {**(spec.scores or {}), "stop_threshold": record}
         try:
-            write_spec(folder, fresh)
+            write_spec(folder, with_defaults(spec, {"stop_threshold": threshold, "scores": scores}))
         except OSError as error:
             raise BadCheckpoint(
                 f"{folder / 'qrag.json'} can't be written ({error.strerror}); make it writable"
             ) from error
-        self.services.agents.use_threshold(row.checkpoint, None)
+        agents.use_threshold(row.checkpoint, None)
         return f"{row.checkpoint} now stops below Q = {threshold:.3f}, here and on the command line."
 
     def use_for_now(self, evaluation_id: str, threshold: float) -> str:
-        """The threshold of Explore and of evaluations until the app is closed; what was done, in a
-        sentence. Raises BadRequest in public mode.
-        """
+        """The threshold until the app is closed; says what was done. Raises BadRequest in public mode."""
         self.services.agents.check_local_defaults()
         name = self.get(evaluation_id).rows[0].checkpoint
         self.services.agents.use_threshold(name, threshold)
-        return (
-            f"{name} stops below Q = {threshold:.3f} until the app is closed: documents opened from now on"
-            " begin with it."
-        )
+        until = f"{name} stops below Q = {threshold:.3f} until the app is closed"
+        return f"{until}: documents opened from now on begin with it."
 
     def example(self, evaluation_id: str, position: int, owner: str | None = None) -> Example:
         """The example of a row, loaded again. Raises BadRequest when it is gone, or another one by now."""
@@ -382,7 +351,7 @@ class Evaluations:
             )
         tokenizer = self._agent_of(row).encoder.tokenizer
         name = str(config.get("questions", row.task))
-        n = config["n_asked"] if "n_asked" in config else len(evaluation.rows)
+        n = config.get("n_asked", len(evaluation.rows))
         return self._load(name, _part(row.split), row.length, n, row.seed, tokenizer)
 
     def episode(self, evaluation_id: str, position: int, owner: str | None = None) -> ShownEpisode:
@@ -422,21 +391,17 @@ class Evaluations:
         with self._loading:
             if self._task is None or self._task[0] != key:
                 self._task = None  # two of ten million tokens need not lie in memory together
-                self._task = (
-                    key,
-                    load_task(name, part=part, length=length, n=n, seed=seed, tokenizer=tokenizer),
-                )
+                task = load_task(name, part=part, length=length, n=n, seed=seed, tokenizer=tokenizer)
+                self._task = key, task
             return self._task[1]
 
 
 def open_episode(explorer: Explorer, session: Session, episode: ShownEpisode) -> Opening[Session]:
     """The chunks of an example as they are, opened under its agent, with its question known."""
-    agent = explorer.services.agents.load(episode.agent)
-    texts = episode.example.chunks[:]
+    agent, example = explorer.services.agents.load(episode.agent), episode.example
+    texts = example.chunks[:]
     workspace = workspace_of_chunks(texts, agent.encoder.tokenizer.count(texts), episode.title)
-    label = Labelled(
-        episode.example.question, next(iter(episode.example.answers), ""), 0, episode.example.support
-    )
+    label = Labelled(example.question, next(iter(example.answers), ""), 0, example.support)
     order = OpenOrder(agent, session.owner, lambda _: (label,))
     opened = yield from explorer.services.library.reopen(order, workspace)
     explorer.leave(session)
@@ -453,14 +418,6 @@ def available_tasks(settings: Settings) -> list[str]:
     except BadRequest:
         return ["generated", *own]
     return [*TASKS, *own]
-
-
-def _made_once(made: Recent[F], key: str, make: Callable[[], F]) -> F:
-    figures = made.get(key)
-    if figures is None:
-        figures = make()
-        made.put(key, figures)
-    return figures
 
 
 def at_threshold(rows: Sequence[EpisodeRow], threshold: float) -> Stops:
@@ -530,8 +487,10 @@ def _check(order: EvaluationOrder, settings: Settings) -> None:
         raise BadRequest(f"step budget {order.step_budget} must be at least 1; give 0 for the task's own")
 
 
-def _has_length(task: str) -> bool:
-    return task in TASKS and TASKS[task].length is not None
+def _length(task: str, asked: str | None) -> int | None:
+    """Tokens of a task's texts; None for one whose texts have the length that they have."""
+    own = TASKS[task].length if task in TASKS else None
+    return None if own is None else parse_length(asked or str(own))
 
 
 def _keep_questions(file: Path) -> Path:
@@ -556,19 +515,10 @@ def _part(split: str) -> Part:
             f"the {split} part of a training can't be loaded here; choose an evaluation of the test or the"
             " training part"
         )
-    part: Part = split  # type: ignore[assignment]
-    return part
+    return cast(Part, split)
 
 
 def _entry(evaluation: Evaluation) -> EvaluationEntry:
     row = evaluation.rows[0]
-    return EvaluationEntry(
-        evaluation.evaluation_id,
-        evaluation.created_at,
-        row.task,
-        row.length,
-        row.method,
-        row.checkpoint,
-        len(evaluation.rows),
-        evaluation.config,
-    )
+    about = row.task, row.length, row.method, row.checkpoint, len(evaluation.rows), evaluation.config
+    return EvaluationEntry(evaluation.evaluation_id, evaluation.created_at, *about)

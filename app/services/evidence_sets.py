@@ -1,24 +1,22 @@
 """Evidence sets for the page.
 
-One run from question to log, the set at any other budget from the same look, and the frontier that the
-project measured. A run is logged at the budget that was set when it was started; moving the budget afterwards
-shows the set that a run at that budget would take, from the features that were computed once, and logs
-nothing; what the page compares with comes from the untrained encoder, whichever one the policy reads.
+A run is logged at the budget that was set when it was started; moving the budget afterwards shows the set
+that a run at that budget would take, from the features that were computed once, and logs nothing. What the
+page compares with comes from the untrained encoder, whichever one the policy reads.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from app.services.agents import PLAIN
 from app.services.in_view import OpenDocuments, RunInView
-from app.services.pulse import Pulse
+from app.services.pulse import Idle, Pulse
 from app.services.recent import Recent
 from app.services.shared import Services
 from app.services.visitors import check_known
@@ -58,16 +56,15 @@ MAX_BUDGET = 24
 USUAL_BUDGET = 8
 MAX_LOOKS_BYTES = 256 * 2**20
 """Memory for looks: some 140 bytes a chunk each. One that is gone is taken again."""
-MAX_JSON_LD_CHARACTERS = 50_000_000
-"""Of all runs in view."""
+MAX_JSON_LD = 50_000_000
+"""Characters, of all runs in view."""
 MAX_TYPES = 8
 """Types of a document's JSON-LD that are named."""
 MAX_ANSWERS = 1_000
 """Answers to sets that stay in memory."""
-RESULTS = ROOT / "results"
-FRONTIERS = (RESULTS / "frontier-methods.jsonl.gz", RESULTS / "frontier.jsonl.gz")
-"""Rows of the project's own measurement, which installed copies may lack. Those of a later file count for
-sets of questions that an earlier one lacks, so that no curve mixes readers.
+FRONTIERS = [ROOT / "results" / f"{name}.jsonl.gz" for name in ("frontier-methods", "frontier")]
+"""The project's own rows. Those of a later file count for questions that an earlier one lacks, so that no
+curve mixes readers.
 """
 
 
@@ -126,8 +123,7 @@ class SetInView:
     @property
     def least(self) -> float:
         """Chance above which a chunk is taken."""
-        threshold = self.run.config.stop_threshold
-        return LEAST_CHANCE if threshold is None else threshold
+        return _least(self.run)
 
     @property
     def by_model(self) -> bool:
@@ -168,11 +164,8 @@ class EvidenceSets:
         self.services = services
         self._looks: Recent[PageLook] = Recent(MAX_LOOKS_BYTES, lambda seen: seen.nbytes)
         self._answers: Recent[EvidenceAnswer] = Recent(MAX_ANSWERS, lambda _: 1)
-        self._json_ld: Recent[tuple[str, ...]] = Recent(
-            MAX_JSON_LD_CHARACTERS, lambda texts: sum(map(len, texts))
-        )
-        self._idle = threading.Event()
-        self._idle.set()
+        self._json_ld: Recent[tuple[str, ...]] = Recent(MAX_JSON_LD, lambda texts: sum(map(len, texts)))
+        self._idle = Idle()
         services.forgets.append(self._forget)
 
     def wait_idle(self, seconds: float) -> bool:
@@ -182,20 +175,16 @@ class EvidenceSets:
     def run(
         self, documents: OpenDocuments, order: SetOrder, report: Report, llm: Llm | None = None
     ) -> RunInView:
-        """A whole run, logged. `report` hears of the documents being embedded for the policy and may raise
-        Cancelled. `llm`: who chooses where the order wants a model. Raises BadRequest before it begins,
-        BadCheckpoint.
+        """A whole run, logged. `report` hears of the documents being embedded and may raise Cancelled. `llm`:
+        who chooses where the order wants a model. Raises BadRequest before it begins, BadCheckpoint.
         """
         check_known(documents.owner)
         query = check_query(order.query)
         check_budget(order.budget)
         if not len(documents.corpus):
             raise BadRequest("there are no chunks to choose from; open a document that has text")
-        self._idle.clear()
-        try:
+        with self._idle:
             return self._run(documents, replace(order, query=query), report, llm)
-        finally:
-            self._idle.set()
 
     def _run(self, documents: OpenDocuments, order: SetOrder, report: Report, llm: Llm | None) -> RunInView:
         name = PLAIN if order.by_model else vectors_of(RESRAG, documents.agent.spec.name)
@@ -217,17 +206,14 @@ class EvidenceSets:
         run: RunInView | None = None
         try:
             for event in events:
-                run = (
-                    self.services.begin_run(event, opened)
-                    if isinstance(event, RunStarted)
-                    else self.services.add_event(run, event)
-                    if run is not None
-                    else None
-                )
+                if isinstance(event, RunStarted):
+                    run = self.services.begin_run(event, opened)
+                elif run is not None:
+                    run = self.services.add_event(run, event)
         except LlmCancelled as error:  # before the run began
             raise Cancelled from error
         except Exception as error:
-            if run is not None and not run.ended:
+            if run is not None:
                 self.services.end_run(run, "failed", str(error))
             raise
         assert run is not None  # a run says at least that it started
@@ -242,34 +228,35 @@ class EvidenceSets:
         run = finish(self.services.attach(run_id, owner), report)
         if run.trace.scores_at(1) is None:
             raise BadRequest(f"run {run_id[:8]} came without its chances; run its question again")
-        self._json_ld.put(run.token, logged_json_ld(logged))
+        if json_ld := logged_json_ld(logged):
+            self._json_ld.put(run.token, json_ld)
         return run
 
     def at(self, run: RunInView, budget: int) -> SetInView:
         """The run's set at a budget, not read yet unless it was read before. Raises BadRequest."""
         check_budget(budget)
-        corpus, workspace = run.documents.corpus, run.documents.workspace
-        size, seen = min(budget, len(corpus)), self._seen(run)
-        by_model = seen.policy is None
-        chances = (
-            run.q_values(1)
-            if seen.policy is None or size == run.config.step_budget
-            else EvidenceSet(run.documents.agent.encoder).policy.chances(seen.policy.with_budget(size))
-        )
-        view = SetInView(run, budget, chances, (), (), token_counts(workspace), ())
-        chunk_ids = (
-            run.trace.picks[:size]
-            if by_model
-            else tuple(most_probable_set(chances, size, view.least, run.config.forbidden))
-        )
-        view = replace(
-            view,
-            taken=chunk_ids,
-            documents=tuple(document_sets(chunk_ids, workspace.borders, view.n_tokens)),
-            rivals=tuple(
-                rivals(chunk_ids, run.gold, seen.products, seen.cosines, seen.threshold, view.n_tokens)
-            ),
-            json_ld=self._written(run),
+        workspace = run.documents.workspace
+        seen = self._looks.made_once(run.token, partial(self._look_again, run))
+        size, n_tokens = min(budget, len(workspace)), token_counts(workspace)
+        chances, taken = run.q_values(1), run.trace.picks[:size]
+        if seen.policy is not None:
+            if size != run.config.step_budget:
+                policy = EvidenceSet(run.documents.agent.encoder).policy
+                chances = policy.chances(seen.policy.with_budget(size))
+            taken = tuple(most_probable_set(chances, size, _least(run), run.config.forbidden))
+
+        def written() -> tuple[str, ...]:
+            return tuple(metadata_json(workspace.documents, MAX_KEPT))
+
+        view = SetInView(
+            run,
+            budget,
+            chances,
+            taken,
+            tuple(document_sets(taken, workspace.borders, n_tokens)),
+            n_tokens,
+            tuple(rivals(taken, run.gold, seen.products, seen.cosines, seen.threshold, n_tokens)),
+            json_ld=self._json_ld.made_once(run.token, written),
             types=tuple(json_ld_types(document.json_ld, MAX_TYPES) for document in workspace.documents),
         )
         answer = run.answer if view.is_logged else self._answers.get(_key(view))
@@ -277,34 +264,19 @@ class EvidenceSets:
 
     def answered(self, view: SetInView) -> SetInView:
         """The set with what the reader says of it. Raises BadCheckpoint."""
-        if view.answer is None:
-            view = replace(view, answer=self.services.read(view.run, view.taken))
-            assert view.answer is not None
-            self._answers.put(_key(view), view.answer)
-        return view
+        if view.answer is not None:
+            return view
+        read = partial(self.services.read, view.run, view.taken)
+        return replace(view, answer=self._answers.made_once(_key(view), read))
 
-    def _written(self, run: RunInView) -> tuple[str, ...]:
-        """JSON-LD of the documents: out of the log where the run came from there."""
-        written = self._json_ld.get(run.token)
-        if not written:
-            written = tuple(metadata_json(run.documents.workspace.documents, MAX_KEPT))
-            self._json_ld.put(run.token, written)
-        return written
-
-    def _seen(self, run: RunInView) -> PageLook:
-        seen = self._looks.get(run.token)
-        if seen is None:
-            query, documents = run.trace.started.query, run.documents
-            policy = None
-            if run.trace.started.method != RESRAG_LLM:
-                policy = look(query, documents.corpus, documents.agent.encoder)
-            plain = finish(self.services.library.under(documents, self.services.agents.load(PLAIN)))
-            seen = _page_look(query, plain, policy)
-            self._looks.put(run.token, seen)
-        return seen
+    def _look_again(self, run: RunInView) -> PageLook:
+        documents, started, policy = run.documents, run.trace.started, None
+        if started.method != RESRAG_LLM:
+            policy = look(started.query, documents.corpus, documents.agent.encoder)
+        plain = finish(self.services.library.under(documents, self.services.agents.load(PLAIN)))
+        return _page_look(started.query, plain, policy)
 
     def _forget(self, run_ids: Collection[str]) -> None:
-        """Takes runs that were deleted out of memory."""
         for run in self.services.library.runs.all():
             if run.run_id in run_ids:
                 self._looks.drop(run.token)
@@ -316,6 +288,11 @@ def _page_look(query: str, plain: OpenDocuments, policy: QuestionFeatures | None
     encoder, corpus = plain.agent.encoder, plain.corpus
     cosines = query_cosines(encoder, query, corpus)
     return PageLook(policy, cosines, cosines * corpus.index.norms, Threshold(encoder).threshold)
+
+
+def _least(run: RunInView) -> float:
+    threshold = run.config.stop_threshold
+    return LEAST_CHANCE if threshold is None else threshold
 
 
 def _key(view: SetInView) -> str:

@@ -1,8 +1,6 @@
 """The log for the page.
 
-Finding runs, what is drawn of several, making one again, sharing, deleting, exports (an archive where a
-format has several files), imports, and in local mode a person's own SQL. Whose runs are whose is decided in
-`core.runs.log`: every call passes the visitor.
+Whose runs are whose is decided in `core.runs.log`: every call passes the visitor.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from app.services.in_view import OpenDocuments
 from app.services.shared import Services
 from app.services.visitors import CHARACTERS_PER_TOKEN, check_known, n_values
 from core.base.errors import BadRequest
-from core.corpus.opening import OpenProgress, Progress
+from core.corpus.opening import Progress
 from core.encode.checkpoint import shipped_checkpoints
 from core.methods.registry import facts_of
 from core.methods.sparc.naming import decided_by_rules
@@ -45,7 +44,6 @@ MAX_CURVES = 12
 """Runs that one chart tells apart."""
 MAX_IMPORT_BYTES = 64 * 2**20
 """Length of an imported file."""
-
 
 GROUPS: dict[str, Callable[[RunRow], str]] = {
     "method and agent": lambda row: f"{facts_of(row.method).label} {row.checkpoint}",
@@ -130,10 +128,8 @@ class Experiments:
             if len(rows) < MAX_PAGE:
                 break
         if len(ids) > MAX_EXPORTED:
-            raise BadRequest(
-                f"more than {MAX_EXPORTED:,} runs match; narrow the filters, or use: python -m core runs"
-                " export"
-            )
+            command = "python -m core runs export"
+            raise BadRequest(f"more than {MAX_EXPORTED:,} runs match; narrow the filters, or use: {command}")
         if not ids:
             raise BadRequest("no run that has ended matches; change the filters")
         return list(ids)
@@ -147,15 +143,11 @@ class Experiments:
         return self.services.own_log.documents(run_id, owner)
 
     def charted(self, run_ids: Sequence[str], owner: str | None, by: str = "method and agent") -> Charted:
-        """What can be drawn of the visitor's own runs, in the order given; others are left out. `by`: one of
-        GROUPS.
-        """
-        rows = {
-            row.run_id: row
-            for row in self.services.own_log.search(owner=owner, run_ids=run_ids, limit=MAX_PAGE).rows
-        }
+        """What can be drawn of the visitor's own runs, in the order given. `by`: one of GROUPS."""
+        log = self.services.own_log
+        rows = {row.run_id: row for row in log.search(owner=owner, run_ids=run_ids, limit=MAX_PAGE).rows}
         chosen = [rows[run_id] for run_id in run_ids if run_id in rows]
-        curves = self.services.own_log.curves([row.run_id for row in chosen[:MAX_CURVES]], owner)
+        curves = log.curves([row.run_id for row in chosen[:MAX_CURVES]], owner)
         counted: dict[str, Counter[str]] = {}
         for row in chosen:
             outcome = "not labelled" if row.hit is None else "hit" if row.hit else "miss"
@@ -166,23 +158,18 @@ class Experiments:
     def replay(self, run_id: str, owner: str | None, report: Progress) -> Replay:
         """A run made again. Raises RunNotFound, LogError (no texts kept), BadRequest (agent not on offer)."""
         check_known(owner)
+        agents, library = self.services.agents, self.services.library
         run = self.run(run_id, owner)
-        encoder = self.services.agents.load(run.record.checkpoint).encoder
+        encoder = agents.load(run.record.checkpoint).encoder
         documents = self.documents(run_id, owner)
-        n_characters = sum(len(document.text or "") for document in documents)
-        meter = self.services.library.allowance.meter(owner, n_characters)
-
-        def hear(progress: OpenProgress) -> None:
-            report(meter(progress))
-
-        part = self.services.library.cache_part(run.record.document_hashes, owner)
+        meter = library.allowance.meter(owner, sum(len(document.text or "") for document in documents))
         return replay_run(
             run,
             documents,
             encoder,
-            hear,
-            part,
-            plain=lambda: self.services.agents.load(PLAIN).encoder,
+            lambda progress: report(meter(progress)),
+            library.cache_part(run.record.document_hashes, owner),
+            plain=lambda: agents.load(PLAIN).encoder,
             reader_named=self.services.reader_named,
         )
 
@@ -212,20 +199,19 @@ class Experiments:
 
     def take_in(self, path: Path, owner: str | None) -> int:
         """How many new runs a file brought. Raises MalformedRuns, BadRequest (too long, a day's bound)."""
-        size = path.stat().st_size
+        allowance, size = self.services.library.allowance, path.stat().st_size
         if size > MAX_IMPORT_BYTES:
             raise BadRequest(
                 f"{path.name} has {size:,} bytes, more than {MAX_IMPORT_BYTES:,}; export fewer runs at once,"
                 " or without texts"
             )
-        self.services.library.allowance.read(owner, size // CHARACTERS_PER_TOKEN)
+        allowance.read(owner, size // CHARACTERS_PER_TOKEN)
+
+        def admit(run: LoggedRun) -> None:
+            allowance.log(owner, n_values(run.events))
+
         try:
-            return import_runs(
-                self.services.own_log,
-                path,
-                owner=owner,
-                admit=lambda run: self.services.library.allowance.log(owner, n_values(run.events)),
-            )
+            return import_runs(self.services.own_log, path, owner=owner, admit=admit)
         except MalformedRuns as error:
             raise MalformedRuns(str(error).replace(str(path), path.name)) from error
 
@@ -236,8 +222,8 @@ class Experiments:
         method: str = "",
         report: Callable[[Brought], None] = lambda _: None,
     ) -> list[Brought]:
-        """What another retriever found in open documents, as runs of their visitor. `report` may raise to end
-        it before anything is logged. Raises BadRequest (no runs, too many, a day's bound).
+        """What another retriever found in open documents, as runs. `report` may raise before any is logged.
+        Raises BadRequest (no runs, too many, a day's bound).
         """
         owner, encoder, allowance = documents.owner, documents.agent.encoder, self.services.library.allowance
         check_known(owner)
@@ -254,10 +240,9 @@ class Experiments:
             began = time.monotonic()
             report(one)
 
-        hashes = (document.sha256 for document in documents.workspace.documents)
-        part, workspace = self.services.library.cache_part(hashes, owner), documents.workspace
+        workspace, log = documents.workspace, self.services.log
+        part = self.services.library.part_of(documents)
         brought = bring(read_foreign(files, method), workspace, encoder.spec.name, part, hear)
-        log = self.services.log
         logged = [log_brought(log, one, workspace, encoder, owner) for one in brought]
         log.flush()
         self.services.tell_readers()
@@ -271,24 +256,19 @@ class Experiments:
 
     def reproduce(self, run: LoggedRun, url: str) -> list[Snippet]:
         """How a run is made again: here, or where somebody has its export; `url`: of this app, for HTTP."""
-        if facts_of(run.record.method).foreign:
+        record, settings = run.record, self.services.settings
+        if facts_of(record.method).foreign:
             return []
-        name = run.record.checkpoint
-        public = self.services.settings.public
-        if run.record.method == SPARC:
+        by_http = partial(http_of, run, url, public=settings.public)
+        if record.method == SPARC:
             branches = sparc_trace_of(run)
             again = branches is not None and decided_by_rules(branches)
-            return [Snippet("HTTP", http_of(run, url, public=public))] if again else []
-        if public:
-            source = of_export(run.record.run_id)
-        else:
-            folder = None if name in shipped_checkpoints() else self.services.agents.checkpoints.get(name)
-            source = Source(
-                log=self.services.log_path.absolute() if self.services.settings.log else None,
-                checkpoint=str(folder) if folder else None,
-            )
-        return [
-            Snippet("Command line", command_of(run, source)),
-            Snippet("Python", python_of(run, source)),
-            Snippet("HTTP", http_of(run, url, public=public)),
-        ]
+            return [Snippet("HTTP", by_http())] if again else []
+        source = of_export(record.run_id)
+        if not settings.public:
+            ships = record.checkpoint in shipped_checkpoints()
+            folder = None if ships else self.services.agents.checkpoints.get(record.checkpoint)
+            log = self.services.log_path.absolute() if settings.log else None
+            source = Source(log=log, checkpoint=str(folder) if folder else None)
+        here = {"Command line": command_of(run, source), "Python": python_of(run, source), "HTTP": by_http()}
+        return [Snippet(title, text) for title, text in here.items()]

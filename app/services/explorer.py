@@ -1,11 +1,8 @@
 """What the buttons of Explore do.
 
 Functions from one session to the next; an opening comes to one, a run yields one per event. A logged run
-never changes, so that pressing Run or Step continues it, forks a child or begins anew:
-- a run in progress on the same question goes on; steps that Back took away come back as they were, as long as
-  nothing has changed;
-- with other settings it goes on from the cursor as a child run;
-- anything else begins a new run.
+never changes. Run and Step continue a run in progress on the same question, where steps that Back took away
+come back as they were; with other settings they go on from the cursor as a child run; else they begin anew.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Protocol
 
 from app.services.in_view import Labelled, OpenDocuments, RunInView
 from app.services.kept_open import kept_documents
@@ -23,7 +19,7 @@ from app.services.session import Session
 from app.services.shared import Services
 from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.errors import BadRequest, Cancelled
-from core.base.events import Event, RunStarted, Stopped
+from core.base.events import Event, RunStarted
 from core.base.progress import mapped
 from core.base.types import Document, Workspace
 from core.corpus.opening import Opening, OpenProgress
@@ -62,22 +58,15 @@ Offer = tuple[OpenProgress, Session | None]
 """Progress, and the session to ask what is there by then; None where it is not worth a change of the page."""
 
 
-class Watch(Protocol):
-    """Told of a run by whoever drives it."""
-
-    def begun(self, run_token: str) -> None:
-        """The run goes on under this token."""
-
-    def reads(self, done: int, total: int) -> None:
-        """See `Episode.hears`."""
-
-
 @dataclass(frozen=True)
 class Explorer:
     """The actions, over shared services."""
 
     services: Services
-    watch: Watch | None = None
+    begun: Callable[[str], None] = lambda _: None
+    """Told the token of a run that goes on."""
+    reads: Callable[[int, int], None] | None = None
+    """See `Episode.hears`."""
 
     def documents(self, session: Session) -> OpenDocuments:
         """What this visitor has open. Raises BadRequest."""
@@ -98,13 +87,8 @@ class Explorer:
 
     def without_each(self, run: RunInView, step: int) -> tuple[float, ...]:
         """Q of the choice at a 1-based step without each choice before it: why it was chosen."""
-        return without_each(
-            run.documents.agent,
-            run.trace.started.query,
-            run.documents.corpus,
-            run.config,
-            run.trace.chosen[:step],
-        )
+        documents, query = run.documents, run.trace.started.query
+        return without_each(documents.agent, query, documents.corpus, run.config, run.trace.chosen[:step])
 
     def open(
         self,
@@ -121,21 +105,20 @@ class Explorer:
         return (yield from self._freshly(replace(session, forbidden=()), order, opening))
 
     def open_again(self, session: Session, name: str) -> Opening[Session]:
-        """A fresh session over documents that this visitor has or had open, by `Library.name_of`. Raises
-        BadRequest.
-        """
+        """A fresh session over documents that were open, by `Library.name_of`. Raises BadRequest."""
         library = self.services.library
         for documents in library.corpora.all():
             if documents.owner == session.owner and library.name_of(documents) == name:
                 return self._fresh(session, documents)
-        kept = kept_documents(name, session.owner)
-        if kept is None:
+        found = kept_documents(name, session.owner)
+        if found is None:
             raise BadRequest(
                 "the document that was open here is closed by now; open it again, its vectors are kept"
             )
-        agent, questions = self.services.agents.load(kept.checkpoint), kept.questions
-        order = OpenOrder(agent, session.owner, lambda _: questions, kept.token)
-        return (yield from self._freshly(session, order, library.reopen(order, kept.workspace)))
+        kept, workspace = found
+        agent = self.services.agents.load(kept.checkpoint)
+        order = OpenOrder(agent, session.owner, lambda _: kept.questions, kept.token)
+        return (yield from self._freshly(session, order, library.reopen(order, workspace)))
 
     def change_agent(self, session: Session, agent_name: str) -> Opening[Session]:
         """The same chunks under another agent; the run in view belongs to the old one and leaves."""
@@ -162,9 +145,7 @@ class Explorer:
         return self._fresh(session, (yield from mapped(opening, askable)))
 
     def offering(self, opening: Opening[Session]) -> Generator[Offer, None, Session]:
-        """The events of an opening, each with the session to ask what is there by then, from the first on at
-        which the rest takes long.
-        """
+        """The events of an opening; once the rest takes long, with the session to ask what is there."""
         offered: Session | None = None
 
         def offer(event: OpenProgress) -> Offer:
@@ -206,7 +187,9 @@ class Explorer:
         self, session: Session, query: str, config: EpisodeConfig, steps: int | None
     ) -> Generator[Session]:
         """Takes `steps` more steps (None: to the end), a session an event. Closing it cancels the run."""
-        _, run, config = self._advanced(session, query, config)
+        documents, run = self.documents(session), self._in_progress(session, query)
+        searched = documents.searched if run is None else run.config.searched
+        config = config.with_(forbidden=session.forbidden, searched=searched)
         if run is not None and same_settings(run.config, config):
             while session.cursor < len(run.trace.steps):  # what Back took away
                 session = self._at(session, run, session.cursor + 1)
@@ -229,28 +212,17 @@ class Explorer:
         n_kept = 0 if run is None or config.beam_width > 1 else min(session.cursor, config.step_budget)
         yield from self._begin(session, query, config, run if n_kept else None, n_kept, steps)
 
-    def _advanced(
-        self, session: Session, query: str, config: EpisodeConfig
-    ) -> tuple[OpenDocuments, RunInView | None, EpisodeConfig]:
-        """What is searched, the run that goes on, and what holds of its next look."""
-        documents, run = self.documents(session), self._in_progress(session, query)
-        searched = documents.searched if run is None else run.config.searched
-        return documents, run, config.with_(forbidden=session.forbidden, searched=searched)
-
     def force(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
         """The person chooses the next chunk."""
         run = self._in_progress(session, query, finished_too=True)
         n_kept = 0 if run is None else session.cursor
         if n_kept >= config.step_budget:
-            raise BadRequest(
-                f"the budget of {counted(config.step_budget, 'step')} is used up; go Back a step or raise the"
-                " budget"
-            )
+            budget = f"budget of {counted(config.step_budget, 'step')}"
+            raise BadRequest(f"the {budget} is used up; go Back a step or raise the budget")
         if run is not None and chunk_id in run.trace.chosen[:n_kept]:
             raise BadRequest(f"chunk {chunk_id} is already chosen; choose another one")
-        forbidden = tuple(other for other in session.forbidden if other != chunk_id)
-        session = replace(session, forbidden=forbidden)
-        config = config.with_(forced=((n_kept + 1, chunk_id),), forbidden=forbidden)
+        session = self.allow(session, chunk_id)
+        config = config.with_(forced=((n_kept + 1, chunk_id),), forbidden=session.forbidden)
         yield from self._begin(session, query, config, run if n_kept else None, n_kept, 1)
 
     def take(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
@@ -258,9 +230,9 @@ class Explorer:
         latest = session
         for latest in self.force(session, query, config, chunk_id):
             yield latest
-        run, session = self.run_of(latest), latest
+        run = self.run_of(latest)
         if run is not None and run.trace.stopped is None:
-            yield from self.advance(session, query, config, None)
+            yield from self.advance(latest, query, config, None)
 
     def forbid(
         self, session: Session, query: str, config: EpisodeConfig, chunk_id: int
@@ -275,14 +247,8 @@ class Explorer:
             return
         n_kept = 0 if config.beam_width > 1 else run.trace.chosen.index(chunk_id)  # a plan begins anew
         steps = None if run.trace.stopped is not None else 1
-        yield from self._begin(
-            replace(session, cursor=n_kept),
-            query,
-            config.with_(forbidden=session.forbidden),
-            run if n_kept else None,
-            n_kept,
-            steps,
-        )
+        session, config = replace(session, cursor=n_kept), config.with_(forbidden=session.forbidden)
+        yield from self._begin(session, query, config, run if n_kept else None, n_kept, steps)
 
     def allow(self, session: Session, chunk_id: int) -> Session:
         """Takes a forbidding back."""
@@ -323,7 +289,7 @@ class Explorer:
         if parent is not None and not parent.is_made_by(documents.agent):
             config, steps = _from_scratch(config, kept), None if steps is None else steps + n_kept
             kept, n_kept = (), 0
-        events = documents.agent.run(query, documents.corpus, config, kept, self._hears)
+        events = documents.agent.run(query, documents.corpus, config, kept, self.reads)
         started = next(events)  # what can't be run is refused here
         assert isinstance(started, RunStarted)
         self.leave(session)
@@ -332,15 +298,10 @@ class Explorer:
         yield from self._drive(session, run, events, steps, has_begun=True)
 
     def _go_on(self, session: Session, run: RunInView, steps: int | None) -> Generator[Session]:
-        documents, started = run.documents, run.trace.started
-        about = started.query, documents.corpus, run.config, run.trace.chosen
-        events = documents.agent.run(*about, self._hears)
+        about = run.trace.started.query, run.documents.corpus, run.config, run.trace.chosen
+        events = run.documents.agent.run(*about, self.reads)
         next(events)  # the run has started before
         yield from self._drive(session, run, events, steps)
-
-    @property
-    def _hears(self) -> Callable[[int, int], None] | None:
-        return None if self.watch is None else self.watch.reads
 
     def _drive(
         self,
@@ -354,26 +315,20 @@ class Explorer:
         """Takes events from the agent into the run, `steps` or all; left early, it is closed as cancelled."""
         if run.config.beam_width > 1:
             steps = None
-        n_steps = 0
-        if self.watch is not None:
-            self.watch.begun(run.token)
+        enough = run.config.step_budget if steps is None else len(run.trace.steps) + steps
+        self.begun(run.token)
         with self.services.driving(run, has_begun=has_begun), closing(events):
             try:
                 for event in events:
                     assert not isinstance(event, RunStarted)
                     run = self.services.add_event(run, event)
-                    n_steps += not isinstance(event, Stopped)
-                    session = self._at(session, run, len(run.trace.steps))
+                    n_steps = len(run.trace.steps)
+                    session = self._at(session, run, n_steps)
                     yield session
-                    if (
-                        steps is not None
-                        and n_steps >= steps
-                        and len(run.trace.steps) < run.config.step_budget
-                    ):
+                    if enough <= n_steps < run.config.step_budget:
                         return
             except (GeneratorExit, Cancelled):
-                if not run.ended:
-                    self.services.end_run(run, "cancelled")
+                self.services.end_run(run, "cancelled")
                 raise
             except Exception as error:
                 self.services.end_run(run, "failed", str(error))
@@ -382,16 +337,8 @@ class Explorer:
     def _at(self, session: Session, run: RunInView, cursor: int) -> Session:
         """The session with the first `cursor` steps kept, showing the look that chose the last of them."""
         chunk_id = run.trace.chosen[cursor - 1] if cursor else None
-        return replace(
-            session,
-            run=run.token,
-            ran=True,
-            cursor=cursor,
-            look=max(1, cursor),
-            chunk_id=chunk_id,
-            anchor=None,
-            reads="evidence",
-        )
+        at = replace(session, run=run.token, ran=True, cursor=cursor, look=max(1, cursor))
+        return replace(at, chunk_id=chunk_id, anchor=None, reads="evidence")
 
     def at_end(self, session: Session, run: RunInView) -> Session:
         """The session with all that a run has come to."""
@@ -406,14 +353,12 @@ class Explorer:
 
 
 def _from_scratch(config: EpisodeConfig, kept: Sequence[int]) -> EpisodeConfig:
-    """The configuration that chooses chunks again which a run keeps of one that scored otherwise: scores of
-    two kinds in one run mean nothing.
+    """The configuration that chooses again what a run keeps of one that scored otherwise: scores of two kinds
+    in one run mean nothing.
     """
-    again = tuple(enumerate(kept, start=1))
-    return config.with_(
-        forced=(*again, *(pair for pair in config.forced if pair[0] > len(kept))),
-        forbidden=tuple(chunk_id for chunk_id in config.forbidden if chunk_id not in kept),
-    )
+    later = (pair for pair in config.forced if pair[0] > len(kept))
+    forbidden = tuple(chunk_id for chunk_id in config.forbidden if chunk_id not in kept)
+    return config.with_(forced=(*enumerate(kept, start=1), *later), forbidden=forbidden)
 
 
 def same_settings(a: EpisodeConfig, b: EpisodeConfig) -> bool:

@@ -1,8 +1,8 @@
 """The log's copy on the hub, kept while the app runs.
 
 What a Space has instead of a disk that lasts. The copy is taken in before the first visitor comes, as far as
-that is quick, then looked at every few minutes and written when the log or the copy has changed, and once
-more when the app closes. Whatever fails is one line in the app's log, and is tried again at the next look.
+that is quick, then looked at every few minutes, and once more when the app closes. Whatever fails is one line
+in the app's log, and is tried again at the next look.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ class ExportUpkeep:
     """A thread that keeps log and copy the same. Begin it with `begin`."""
 
     def __init__(self, log: ExperimentLog, copy: LogCopy, pause: float = PAUSE) -> None:
-        self._log = log
-        self._copy = copy
-        self._pause = pause
+        self._log, self._copy, self._pause = log, copy, pause
         self._same: tuple[frozenset[EndedRun], str | None] | None = None
         """Runs of the log, and commit of the copy, with which nothing is left to do."""
         self._told: set[str] = set()
@@ -51,24 +49,17 @@ class ExportUpkeep:
     def begin(cls, log: ExperimentLog, copy: LogCopy) -> ExportUpkeep:
         """Waits a while for the copy's runs to come in."""
         upkeep = cls(log, copy)
-        if not upkeep.wait_restored(RESTORE_PATIENCE):
+        if not upkeep._restored.wait(RESTORE_PATIENCE):
             _logger.warning("the runs of %s are still coming in", copy.repository)
         return upkeep
-
-    def wait_restored(self, seconds: float) -> bool:
-        """Whether the first look at the copy was over within that time."""
-        return self._restored.wait(seconds)
 
     def close(self) -> None:
         """A last look of at most CLOSE_PATIENCE; call it before the log is closed, when all runs ended."""
         self._closing.set()
         self._thread.join(CLOSE_PATIENCE)
         if self._thread.is_alive():
-            _logger.warning(
-                "the last push to %s did not end in time; what it held back is lost if this machine's"
-                " disk is",
-                self._copy.repository,
-            )
+            late = f"the last push to {self._copy.repository} did not end in time"
+            _logger.warning("%s; what it held back is lost if this machine's disk is", late)
 
     def _work(self) -> None:
         self._look()
@@ -87,17 +78,14 @@ class ExportUpkeep:
 
     def _bring_together(self) -> None:
         commit = self._copy.commit()
-        if self._same == (self._runs(), commit):
+        if self._same == (frozenset(ended_runs(self._log)), commit):
             return
         if commit is not None:
             damaged = {*self._copy.pull(self._log).damaged}
             for sentence in sorted(damaged - self._told):
                 _logger.warning("%s", sentence)
             self._told |= damaged
-        runs = self._runs()
+        runs = frozenset(ended_runs(self._log))
         if runs or commit is not None:
             self._copy.push(self._log)
         self._same = (runs, commit)  # not what a push made of it: another's commit may lie below that
-
-    def _runs(self) -> frozenset[EndedRun]:
-        return frozenset(ended_runs(self._log))

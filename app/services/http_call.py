@@ -29,36 +29,30 @@ _ASK = """ask() {
 
 
 def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
-    """Shell commands that make a logged run again over HTTP, with curl, on the app at `url`; in public mode they
-    take the visitor's key from $VISITOR. Where no call would make the same run, a comment says why.
-    """
+    """Shell commands that make a run again with curl (in public mode with $VISITOR's key), or why none do."""
     key = {"visitor": "$VISITOR"} if public else {}
     config, query = config_again(run), run.record.query
     if why := _not_by_call(run, config):
         return f"# No call makes this run again: {why}."
     if run.record.method == SPARC:
         branches = sparc_trace_of(run)
-        config_then = {} if branches is None else asdict(branches.started.config)
-        name = "run_sparc"
-        again = {
-            "query": query,
-            "llm": NO_MODEL,
-            **{key: value for key, value in config_then.items() if value is not None},
-        }
+        settings = {} if branches is None else asdict(branches.started.config)
+        given = {key: value for key, value in settings.items() if value is not None}
+        name, again = "run_sparc", {"llm": NO_MODEL, **given}
     elif facts_of(run.record.method).looks_again:
-        unset = ("stop_threshold", "review_threshold", "top_k_actions")
-        settings = config.to_json() | {name: _or_none(getattr(config, name)) for name in unset}
-        del settings["searched"]
-        name, again = "run_agent", {"query": query, **settings}
+        name, again = "run_agent", config.to_json()
+        del again["searched"]
+        for unset in ("stop_threshold", "review_threshold", "top_k_actions"):
+            again[unset] = "none" if again[unset] is None else again[unset]
     else:
         size = {} if run.record.method == THRESHOLD.name else {"k": config.step_budget}
-        name, again = "compare", {"query": query, "methods": [run.record.method], **size}
+        name, again = "compare", {"methods": [run.record.method], **size}
     return "\n".join(
         [
             f"api={shlex.quote(url.rstrip('/') + '/gradio_api/call/v2')}",
             _ASK,
             f"""document=$(ask open_document {_body({"run_id": run.record.run_id, **key})} | grep -o '"document_id": "[0-9a-f]*"' | cut -d '"' -f 4)""",
-            f"ask {name} {_body({'document_id': '$document', **again, **key})}",
+            f"ask {name} {_body({'document_id': '$document', 'query': query, **again, **key})}",
         ]
     )
 
@@ -89,17 +83,10 @@ def _usual_threshold(checkpoint: str) -> float | None:
     return Threshold.PAPER_THRESHOLD if usual is None else usual
 
 
-def _or_none(value: float | None) -> float | str:
-    return "none" if value is None else value
-
-
 def _body(values: dict[str, Any]) -> str:
     """JSON as one word of a shell, with the values that are variables of it filled in by it."""
     word = shlex.quote(json.dumps(values))
     for variable in ("$document", "$VISITOR"):
-        word = (
-            word.replace(f'"{variable}"', f"""\"'"{variable}"'\"""", 1)
-            if variable in values.values()
-            else word
-        )
+        if variable in values.values():
+            word = word.replace(f'"{variable}"', f"""\"'"{variable}"'\"""", 1)
     return word

@@ -94,9 +94,8 @@ class OpenDocuments:
     @property
     def n_bytes(self) -> int:
         """Memory of vectors and texts, about."""
-        return 4 * self.corpus.index.vectors.numel() + sum(
-            2 * len(document.text) for document in self.workspace.documents
-        )
+        texts = sum(len(document.text) for document in self.workspace.documents)
+        return 4 * self.corpus.index.vectors.numel() + 2 * texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +114,7 @@ class RunInView:
     ended: bool = False
     """Complete, cancelled or failed: the log holds it as it is."""
     others: bool = False
-    """Another visitor's, who shared it: seen as it was when it was opened, and gone on from in a child run.
-    """
+    """Another visitor's, who shared it: seen as it was when it was opened; going on makes a child run."""
     answer: EvidenceAnswer | None = None
     """What the reader says of its evidence, once it has stopped and was read."""
     cited: CitedAnswer | None = None
@@ -185,10 +183,6 @@ class RunInView:
         """How likely its evidence holds all that its question needs; None where nothing is known of it."""
         return completeness(self.spec, self.trace)
 
-    def evidence_texts(self) -> dict[int, str]:
-        """What was chosen, by chunk id."""
-        return {chunk_id: self.documents.workspace[chunk_id].text for chunk_id in self.trace.evidence}
-
     def chosen_before(self, look: int) -> tuple[int, ...]:
         """Chunks that were chosen when the 1-based look was taken."""
         return self.trace.chosen[: look - 1]
@@ -227,9 +221,5 @@ class RunInView:
         """The intervals of rho at a look."""
         if self.method.foreign:
             return []
-        return intervals(
-            self.spec,
-            self.documents.workspace.borders,
-            self.chosen_before(look),
-            use_positions=self.config.use_positions,
-        )
+        borders, uses = self.documents.workspace.borders, self.config.use_positions
+        return intervals(self.spec, borders, self.chosen_before(look), use_positions=uses)

@@ -1,8 +1,8 @@
 """Open documents on disk.
 
-Their address finds them there after a restart, and once nobody's page has them open, also where the log has
-no run over them. Each visitor has a folder of their own, where as many stay as one may have open. They are a
-cache, bounded and forgotten as the others. What can't be written or read is opened anew by its visitor.
+Their address finds them there after a restart, also where the log has no run over them. Each visitor has a
+folder of their own, where as many stay as one may have open. They are a cache as the others: what can't be
+written or read is opened anew by its visitor.
 """
 
 from __future__ import annotations
@@ -26,17 +26,7 @@ from core.runs.log.blobs import decode_table, encode_table
 
 @dataclass(frozen=True)
 class KeptDocuments:
-    """What documents are opened from as they were."""
-
-    token: str
-    checkpoint: str
-    questions: tuple[Labelled, ...]
-    workspace: Workspace
-
-
-@dataclass(frozen=True)
-class _Record:
-    """All of it but the chunks, which are beside it."""
+    """What documents are opened from as they were, but their chunks, which are beside it."""
 
     token: str
     checkpoint: str
@@ -45,7 +35,7 @@ class _Record:
     configs: tuple[ChunkConfig | None, ...]
 
 
-_RECORD: TypeAdapter[_Record] = TypeAdapter(_Record)
+_RECORD: TypeAdapter[KeptDocuments] = TypeAdapter(KeptDocuments)
 
 
 def keep_documents(opened: OpenDocuments) -> None:
@@ -55,26 +45,18 @@ def keep_documents(opened: OpenDocuments) -> None:
         if path.exists():
             path.touch()
             return
-        record = _Record(
-            opened.token,
-            opened.agent.spec.name,
-            opened.questions,
-            workspace.documents,
-            workspace.configs,
-        )
+        checkpoint, documents = opened.agent.spec.name, workspace.documents
+        record = KeptDocuments(opened.token, checkpoint, opened.questions, documents, workspace.configs)
         tables = {str(i): encode_table(table) for i, table in enumerate(workspace.tables)}
         parts = {"record": _RECORD.dump_json(record), **tables}
         keep_arrays(path, {name: np.frombuffer(data, np.uint8) for name, data in parts.items()})
-        for file in sorted(path.parent.glob("*.npz"), key=lambda file: file.stat().st_mtime)[
-            :-DOCUMENTS_OPEN
-        ]:
+        latest_last = sorted(path.parent.glob("*.npz"), key=lambda file: file.stat().st_mtime)
+        for file in latest_last[:-DOCUMENTS_OPEN]:
             file.unlink()
 
 
-def kept_documents(name: str, owner: str | None) -> KeptDocuments | None:
-    """A visitor's documents by `OpenDocuments.name`; None where they have none of it. Raises BadRequest for
-    nobody's.
-    """
+def kept_documents(name: str, owner: str | None) -> tuple[KeptDocuments, Workspace] | None:
+    """A visitor's documents by `OpenDocuments.name`, if kept. Raises BadRequest for nobody's."""
     if not re.fullmatch(r"[0-9a-f]{16}", name):
         return None
     stored = {part: data.tobytes() for part, data in kept_arrays(_path(name, owner)).items()}
@@ -83,8 +65,7 @@ def kept_documents(name: str, owner: str | None) -> KeptDocuments | None:
         tables = tuple(decode_table(stored[str(i)]) for i in range(len(record.documents)))
     except (KeyError, ValidationError, LogError):
         return None
-    workspace = Workspace(record.documents, tables, record.configs)
-    return KeptDocuments(record.token, record.checkpoint, record.questions, workspace)
+    return record, Workspace(record.documents, tables, record.configs)
 
 
 def _path(name: str, owner: str | None) -> Path:

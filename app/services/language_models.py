@@ -1,12 +1,11 @@
 """Which language model answers for whom.
 
-What a visitor gives, else the one that whoever runs the app gives everyone, else none. At their own machine
-anybody gives one; on a public server it must be at a host that QRAG_LLM_ALLOW lists, and none runs in the
-server's own memory. A visitor's model and key are found by a token that only their session holds; they lie in
-memory alone, and go with the session, on Forget, or when MAX_GIVEN others came after. A key goes to the host
-that it was given for and to no other. Callers without a page name a model that was given on one by that
-token, so that no key and no address ever travels in a call. On a public server, what the model for everyone
-takes is counted for each visitor.
+What a visitor gives, else the one that whoever runs the app gives everyone, else none. On a public server it
+must be at a host that QRAG_LLM_ALLOW lists, none runs in the server's own memory, and what the model for
+everyone takes is counted for each visitor. A visitor's model and key are found by a token that only their
+session holds; they lie in memory alone, and go with the session, on Forget, or when MAX_GIVEN others came
+after. A key goes to the host that it was given for and to no other. Callers without a page name a model by
+that token, so that no key and no address ever travels in a call.
 """
 
 from __future__ import annotations
@@ -70,14 +69,15 @@ class Metered:
         """See `Llm`. A cancelled call counts as reserved: nobody knows how much was written by then."""
         most = estimated_tokens(sum(len(message.content) for message in messages)) + sampling.max_tokens
         hour = self._allowance.reserve(self._owner, most)
+        spent = most
         try:
             reply = self._llm.chat(messages, sampling, schema=schema, draft=draft, cancelled=cancelled)
+            spent = reply.prompt_tokens + reply.completion_tokens
         except LlmError as error:
-            self._allowance.settle(
-                self._owner, hour, most, error.spent.prompt_tokens + error.spent.completion_tokens
-            )
+            spent = error.spent.prompt_tokens + error.spent.completion_tokens
             raise
-        self._allowance.settle(self._owner, hour, most, reply.prompt_tokens + reply.completion_tokens)
+        finally:
+            self._allowance.settle(self._owner, hour, most, spent)
         return reply
 
 
@@ -97,12 +97,8 @@ class LanguageModels:
         """For everyone who gives none."""
         self.allowance = LlmAllowance()
         if settings.llm_url is not None and settings.llm_model is not None:
-            self.default = connect(
-                settings.llm_url,
-                settings.llm_model,
-                settings.llm_key,
-                reply_tokens=settings.llm_reply_tokens,
-            )
+            address, most_tokens = settings.llm_url, settings.llm_reply_tokens
+            self.default = connect(address, settings.llm_model, settings.llm_key, reply_tokens=most_tokens)
 
     @property
     def may_give(self) -> bool:
@@ -129,8 +125,7 @@ class LanguageModels:
         return None if kept is None or kept.owner != session.owner else kept.llm
 
     def named(self, name: str, owner: str | None) -> Llm | None:
-        """The one that a caller without a page means: empty the one for everyone, NO_MODEL none, else the one
-        that they gave on their page, by its token.
+        """The one that a caller means: empty the one for everyone, NO_MODEL none, else by its token.
 
         Raises BadRequest, without the name: people paste keys into the wrong field.
         """
@@ -150,12 +145,7 @@ class LanguageModels:
         return self.default
 
     def give(
-        self,
-        session: Session,
-        address: str,
-        model: str,
-        key: SecretStr,
-        reply_tokens: int | None = None,
+        self, session: Session, address: str, model: str, key: SecretStr, reply_tokens: int | None = None
     ) -> None:
         """Takes a model at an endpoint; no key: the host's last one. Asks nothing. Raises BadRequest."""
         self._check(session)
@@ -173,18 +163,19 @@ class LanguageModels:
             raise BadRequest("this server loads no models of its visitors; give the address of an endpoint")
         if not source.strip():
             raise BadRequest("the model has no name; give a folder on this machine, or an id of the hub")
+        source = source.strip()
+        asked = source, reply_tokens
         with self._loading:
-            asked = source.strip(), reply_tokens
             if self._loaded is None or self._loaded[0] != asked:
                 from core.llm.local import LocalLlm  # takes seconds
 
                 self._loaded = None  # its memory may be needed
-                self._loaded = (asked, LocalLlm(source.strip(), reply_tokens=reply_tokens))
+                self._loaded = (asked, LocalLlm(source, reply_tokens=reply_tokens))
             self._connections.put(session.llm, Given(self._loaded[1], owner=session.owner))
 
     def forget(self, session: Session) -> None:
         """Model and key, as if they had never been given."""
-        self.release([session.llm])
+        self._connections.drop(session.llm)
 
     def release(self, tokens: Collection[str]) -> None:
         """Forgets the models of sessions that are over."""

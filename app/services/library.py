@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 
 from app.services.agents import Agents
@@ -28,10 +29,6 @@ MAX_RUNS_BYTES = 2**30
 """Memory for the Q-values of runs in view; older runs are read from the log again."""
 
 
-def _new_token() -> str:
-    return secrets.token_hex(16)
-
-
 @dataclass(frozen=True, eq=False)
 class OpenOrder:
     """How documents are opened: under which agent, for whom, with which known questions."""
@@ -40,7 +37,7 @@ class OpenOrder:
     owner: str | None = None
     label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: ()
     """Finds the chunks that support known questions."""
-    token: str = field(default_factory=_new_token)
+    token: str = field(default_factory=partial(secrets.token_hex, 16))
     """Of the documents, once all of them are there and while they are embedded."""
 
 
@@ -73,12 +70,15 @@ class Library:
             keep_documents(documents)
 
     def cache_part(self, hashes: Iterable[str], owner: str | None) -> str:
-        """The part of the caches for a visitor's documents, by their hashes: one of their own, or the common
-        one where all are the project's.
-
-        From a common one a visitor would see whether somebody else has opened a text before.
+        """The part of the caches for documents by their hashes: the visitor's own, or the common one where
+        all are the project's. There a visitor would see whether others have opened a text before.
         """
         return "" if owner is None or set(hashes) <= self._ours.keys() else owner
+
+    def part_of(self, documents: OpenDocuments) -> str:
+        """The part of the caches for open documents."""
+        hashes = (document.sha256 for document in documents.workspace.documents)
+        return self.cache_part(hashes, documents.owner)
 
     def open(
         self,
@@ -97,9 +97,7 @@ class Library:
         return self._register(order, replace(opened, milliseconds={**spent, **opened.milliseconds}))
 
     def reopen(self, order: OpenOrder, workspace: Workspace) -> Opening[OpenDocuments]:
-        """The same chunks under another agent, out of the log or as they were open before. Raises BadRequest
-        as `open`.
-        """
+        """The same chunks under another agent, or as they were open before. Raises BadRequest as `open`."""
         part = self.cache_part((document.sha256 for document in workspace.documents), order.owner)
         opening = index_workspace(workspace, order.agent.encoder, part)
         # out of a file they may be any part of the text
@@ -116,29 +114,21 @@ class Library:
 
     def under(self, documents: OpenDocuments, agent: Agent) -> Opening[OpenDocuments]:
         """The same chunks under an agent's vectors, opened once a visitor. Raises BadRequest as `open`."""
-        for candidate in (documents, *self.corpora.all()):
-            if (
-                not candidate.searched
-                and candidate.workspace is documents.workspace
-                and candidate.agent is agent
-                and candidate.owner == documents.owner
-            ):
-                return candidate
+        for other in (documents, *self.corpora.all()):
+            is_same = other.workspace is documents.workspace and other.owner == documents.owner
+            if is_same and other.agent is agent and not other.searched:
+                return other
         order = OpenOrder(agent, documents.owner, lambda _: documents.questions)
         return (yield from self.reopen(order, documents.workspace))
 
     def with_likeliest(self, documents: OpenDocuments, query: str) -> OpenDocuments:
-        """Documents that are embedded in part, for one question: also the chunks that share most words with
-        it. What the documents are to other questions stays as it is, and their visitor has paid for all of
-        them.
+        """Documents that are embedded in part, with the chunks that share most words with a question, too:
+        for that question alone. Their visitor has paid for all of them.
         """
         workspace, vectors = documents.workspace, documents.corpus.index.vectors
-        config = EpisodeConfig(searched=documents.searched)
-        there = config.searched_chunks(len(workspace))
-        hashes = (document.sha256 for document in workspace.documents)
-        part = self.cache_part(hashes, documents.owner)
+        there = EpisodeConfig(searched=documents.searched).searched_chunks(len(workspace))
         before = Embedded(workspace, documents.agent.encoder, vectors.cpu().numpy(), there)
-        embedded = before.with_likeliest(query, part=part)
+        embedded = before.with_likeliest(query, part=self.part_of(documents))
         return replace(documents, corpus=embedded.corpus(), searched=embedded.ranges)
 
     def _register(
@@ -159,10 +149,9 @@ class Library:
             searched=searched,
         )
         if owner is not None:
-            theirs = [
-                other for other in self.corpora.all() if other.owner == owner and other.token != order.token
-            ]
-            for other in theirs[: max(0, len(theirs) - DOCUMENTS_OPEN + 1)]:
+            theirs = [other for other in self.corpora.all() if other.owner == owner]
+            others = [other for other in theirs if other.token != order.token]
+            for other in others[: max(0, len(others) - DOCUMENTS_OPEN + 1)]:
                 self.close(other)
         self.corpora.put(documents.token, documents)
         return documents

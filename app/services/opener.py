@@ -1,7 +1,7 @@
 """Where documents come from in the app.
 
-Samples, uploads, pasted text, generated stories; and finding one's way in them. Everything here may be
-hostile: files are read from the folder Gradio put them in, under the name the visitor gave for display only.
+Everything here may be hostile: files are read from the folder Gradio put them in, under the name the visitor
+gave for display only.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled, OpenDocuments
+from app.services.library import Library
 from app.services.session import Session
 from core.base.config import CHUNKERS
 from core.base.errors import BadDocument, BadRequest
@@ -65,15 +66,17 @@ class Opener:
     beside: OpenDocuments | None = None
     """What new documents lie behind, and whose known questions stay; None where they replace what is open."""
 
+    @property
+    def _library(self) -> Library:
+        return self.explorer.services.library
+
     def sample(self, key: str) -> Opening[Session]:
         """One of the documents that ship with the app. Raises BadRequest for another key."""
         began = time.perf_counter()
-        sample = next((sample for sample in list_samples() if sample.key == key), None)
-        if sample is None:
-            raise BadRequest(
-                f"sample {key[:80]!r} does not exist; choose one of"
-                f" {', '.join(sample.key for sample in list_samples())}"
-            )
+        samples = {sample.key: sample for sample in list_samples()}
+        if key not in samples:
+            raise BadRequest(f"sample {key[:80]!r} does not exist; choose one of {', '.join(samples)}")
+        sample = samples[key]
 
         def label(workspace: Workspace) -> tuple[Labelled, ...]:
             text = workspace.documents[0].text
@@ -82,11 +85,9 @@ class Opener:
                 for q in sample.questions
             )
 
-        document = self.explorer.services.library.ours(
-            replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title), key
-        )
+        document = replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title)
         with _ONE_SAMPLE:
-            return (yield from self._open([document], began, label))
+            return (yield from self._open([self._library.ours(document, key)], began, label))
 
     def files(self, paths: Sequence[Path | str] | None) -> Opening[Session]:
         """Uploaded files, as one list of documents. Raises BadDocument."""
@@ -100,11 +101,9 @@ class Opener:
             documents: list[Document] = []
             for done, path in enumerate(map(Path, paths)):
                 on_part(done, len(paths))
-                size = path.stat().st_size
-                if size > MAX_FILE_BYTES:
-                    raise BadDocument(
-                        f"{path.name} has {size:,} bytes, more than {MAX_FILE_BYTES:,}; split it"
-                    )
+                if (size := path.stat().st_size) > MAX_FILE_BYTES:
+                    most = f"{MAX_FILE_BYTES:,}"
+                    raise BadDocument(f"{path.name} has {size:,} bytes, more than {most}; split it")
 
                 def of_all(*_: int, done: int = done) -> None:
                     on_part(done, len(paths))
@@ -135,10 +134,8 @@ class Opener:
     def generated(self, length: int) -> Opening[Session]:
         """A generated story of about `length` tokens, with questions of one to three hops."""
         if length not in GENERATED_LENGTHS:
-            raise BadRequest(
-                f"length={length} is not on offer; choose one of"
-                f" {', '.join(f'{n:,}' for n in GENERATED_LENGTHS)}"
-            )
+            offered = ", ".join(f"{n:,}" for n in GENERATED_LENGTHS)
+            raise BadRequest(f"length={length} is not on offer; choose one of {offered}")
         yield OpenProgress("reading", 0, 1)
         began = time.perf_counter()
         narrative = generate_narrative(length)
@@ -146,29 +143,25 @@ class Opener:
         def label(workspace: Workspace) -> tuple[Labelled, ...]:
             return tuple(_labelled(q, workspace, q.support) for q in narrative.questions)
 
-        document = self.explorer.services.library.ours(
-            Document(f"Generated story, {length:,} tokens", narrative.text, "text"), f"{_STORY}{length}"
-        )
-        return (yield from self._open([document], began, label))
+        document = Document(f"Generated story, {length:,} tokens", narrative.text, "text")
+        return (yield from self._open([self._library.ours(document, f"{_STORY}{length}")], began, label))
 
     def named(self, name: str) -> Opening[Session]:
-        """What a page's address names: documents that are or were open, or what the project makes. Raises
-        BadRequest.
-        """
+        """What a page's address names: what is or was open, or what the project makes. Raises BadRequest."""
         try:
             return (yield from self.explorer.open_again(self.session, name))
         except BadRequest:
             origin = name.rpartition(".")[0]
-            length = origin.removeprefix(_STORY)
             if origin in (sample.key for sample in list_samples()):
                 return (yield from self.sample(origin))
-            if length != origin and length in map(str, GENERATED_LENGTHS):
-                return (yield from self.generated(int(length)))
+            for length in GENERATED_LENGTHS:
+                if origin == f"{_STORY}{length}":
+                    return (yield from self.generated(length))
             raise
 
     def _read(self, read: Callable[[Converter, OnPart], R]) -> Opening[R]:
         """What is read of files; the time that it takes counts against the visitor's day."""
-        take_time = partial(self.explorer.services.library.allowance.take_time, self.session.owner)
+        take_time = partial(self._library.allowance.take_time, self.session.owner)
 
         def work(report: Progress) -> R:
             with Converter(take_time, self.reading) as converter:
@@ -190,17 +183,14 @@ class Opener:
             if not new:
                 raise BadDocument("all of that is open already; choose something else to add")
             documents, label = [*before, *new], partial(_cut_anew, self.beside.questions)
-        reading = 1000 * (time.perf_counter() - began)
-        agents, agent = self.explorer.services.agents, self.agent
-        if not self.session.agent_chosen:
-            agent = agents.choice_for(documents).checkpoint
+        spent = {"reading": 1000 * (time.perf_counter() - began)}
+        agents = self.explorer.services.agents
+        agent = self.agent if self.session.agent_chosen else agents.choice_for(documents).checkpoint
         spec = agents.load(agent).spec
         max_tokens = int(self.max_tokens) if self.max_tokens else None
         chunker = next((name for name in CHUNKERS if name == self.chunker), None)
-        configs = [
-            spec.chunk_config(chunker or default_chunker(document.kind), max_tokens) for document in documents
-        ]
-        spent = {"reading": reading}
+        chunkers = [chunker or default_chunker(document.kind) for document in documents]
+        configs = [spec.chunk_config(one, max_tokens) for one in chunkers]
         return (yield from self.explorer.open(self.session, documents, agent, configs, label, spent))
 
 
@@ -209,9 +199,8 @@ def _labelled(
 ) -> Labelled:
     """A question about the first document."""
     spans = tuple((0, span.start, span.end) for span in support)
-    return Labelled(
-        question.question, question.answer, question.hops, span_chunks(workspace, 0, support), spans
-    )
+    chunks = span_chunks(workspace, 0, support)
+    return Labelled(question.question, question.answer, question.hops, chunks, spans)
 
 
 def open_recut(explorer: Explorer, session: Session, max_tokens: int) -> Opening[Session]:
@@ -233,44 +222,37 @@ def _cut_anew(questions: Sequence[Labelled], workspace: Workspace) -> tuple[Labe
 
 
 def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[int, str]:
-    """(chunk id, which match it is) of the next place of a text behind chunk `after`, from the top
-    again at the end; "#12" is chunk 12.
-
-    Raises BadRequest when there is none.
+    """(chunk id, which match it is) of a text's next place behind chunk `after`, from the top again at the
+    end; "#12" is chunk 12. Raises BadRequest when there is none.
     """
     wanted = wanted.strip()
     if re.fullmatch(r"#[\d,. ]+", wanted):
         chunk_id = int(re.sub(r"\D", "", wanted) or 0)
-        if chunk_id >= len(workspace):
-            raise BadRequest(
-                f"chunk {chunk_id:,} does not exist; choose between 0 and {len(workspace) - 1:,}"
-            )
+        last = len(workspace) - 1
+        if chunk_id > last:
+            raise BadRequest(f"chunk {chunk_id:,} does not exist; choose between 0 and {last:,}")
         return chunk_id, ""
     if not wanted:
         raise BadRequest("type the text to find, or # and the number of a chunk")
     sought = _folded(wanted[:200])
+    texts = [document.text for document in workspace.documents]
     document, row = workspace.locate(after) if after is not None else (0, -1)
-    count = len(workspace.documents)
-    for turn in range(count + 1):  # the document that was begun in comes again last, from its top
-        index = (document + turn) % count
-        text = workspace.documents[index].text
+    for turn in range(len(texts) + 1):  # the document that was begun in comes again last, from its top
+        index = (document + turn) % len(texts)
         start = int(workspace.tables[index].end[row]) if turn == 0 and row >= 0 else 0
-        start_of_match = _find(text, sought, start)
-        if start_of_match >= 0:
-            chunks = workspace.overlapping(index, start_of_match, start_of_match + len(sought))
-            if chunks:
-                texts = [document.text for document in workspace.documents]
-                before = sum(_count(text, sought) for text in texts[:index])
-                before += _count(text, sought, start_of_match)
-                total = sum(_count(text, sought) for text in texts)
-                again = ", from the top again" if turn == count else ""
-                return chunks[0], f"Match {before + 1:,} of {total:,}{again}."
+        at = _find(texts[index], sought, start)
+        chunks = workspace.overlapping(index, at, at + len(sought)) if at >= 0 else ()
+        if chunks:
+            counts = [_count(text, sought) for text in texts]
+            number = sum(counts[:index]) + _count(texts[index], sought, at) + 1
+            again = ", from the top again" if turn == len(texts) else ""
+            return chunks[0], f"Match {number:,} of {sum(counts):,}{again}."
     raise BadRequest(f"{wanted[:60]!r} does not occur in what is open; try fewer words")
 
 
 def _find(text: str, sought: str, start: int) -> int:
-    """Where a folded text occurs next, whatever its case, or -1. Piece by piece, so that a long
-    text is not copied whole and others get their turn.
+    """Where a folded text occurs next, whatever its case, or -1. Piece by piece, so that a long text is not
+    copied whole and others get their turn.
     """
     for begin in range(start, len(text), _PIECE):
         at = _folded(text[begin : begin + _PIECE + len(sought) - 1]).find(sought)
@@ -282,10 +264,8 @@ def _find(text: str, sought: str, start: int) -> int:
 def _count(text: str, sought: str, end: int | None = None) -> int:
     """How often a folded text occurs before `end`, whatever its case."""
     end = len(text) if end is None else end
-    return sum(
-        _folded(text[begin : min(begin + _PIECE + len(sought) - 1, end)]).count(sought)
-        for begin in range(0, end, _PIECE)
-    )
+    ends = ((begin, min(begin + _PIECE + len(sought) - 1, end)) for begin in range(0, end, _PIECE))
+    return sum(_folded(text[begin:last]).count(sought) for begin, last in ends)
 
 
 def _folded(text: str) -> str:

@@ -1,7 +1,8 @@
-"""Asks a listener whether it is still there."""
+"""Who works, and whether anybody still listens."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -15,10 +16,22 @@ _PULSE = 1.0
 """Seconds of silence after which the listener is asked whether it is still there."""
 
 
+class Idle(threading.Event):
+    """Set but while something is done `with` it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set()
+
+    def __enter__(self) -> None:
+        self.clear()
+
+    def __exit__(self, *_: object) -> None:
+        self.set()
+
+
 class Pulse(Generic[T]):
-    """Tells a listener how far work is, and again while nothing happens: it raises Cancelled to end the work,
-    from which a language model that is silent would keep it.
-    """
+    """Tells a listener how far work is, also while a language model is silent; it may raise Cancelled."""
 
     def __init__(
         self, report: Callable[[T], None], cancelled: Callable[[], bool] = never, last: T | None = None

@@ -17,30 +17,27 @@ class Recent(Generic[V]):
         """most: bytes of all items together."""
         self._most, self._weigh = most, weigh
         self._items: OrderedDict[str, V] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def put(self, key: str, item: V) -> None:
         """Adds or replaces."""
         with self._lock:
-            self._keep(key, item)
+            self._items[key] = item
+            self._items.move_to_end(key)
+            weight = sum(map(self._weigh, self._items.values()))
+            while weight > self._most and len(self._items) > 1:
+                _, oldest = self._items.popitem(last=False)
+                weight -= self._weigh(oldest)
 
     def update(self, key: str, change: Callable[[V], V]) -> V | None:
         """Replaces an item by what `change` makes of it, so that nothing is lost that another thread stores
-        meanwhile; None, and nothing done, when it is not (any more) there.
+        meanwhile; None where it is not (any more) there.
         """
         with self._lock:
             if key not in self._items:
                 return None
-            self._keep(key, changed := change(self._items[key]))
+            self.put(key, changed := change(self._items[key]))
             return changed
-
-    def _keep(self, key: str, item: V) -> None:
-        self._items[key] = item
-        self._items.move_to_end(key)
-        weight = sum(map(self._weigh, self._items.values()))
-        while weight > self._most and len(self._items) > 1:
-            _, oldest = self._items.popitem(last=False)
-            weight -= self._weigh(oldest)
 
     def drop(self, key: str) -> None:
         """Forgets an item, if it is there."""
@@ -53,6 +50,13 @@ class Recent(Generic[V]):
             if key in self._items:
                 self._items.move_to_end(key)
             return self._items.get(key)
+
+    def made_once(self, key: str, make: Callable[[], V]) -> V:
+        """The item, made where it is not (any more) there."""
+        item = self.get(key)
+        if item is None:
+            self.put(key, item := make())
+        return item
 
     def all(self) -> list[V]:
         """Every item, the least recently used first."""

@@ -1,8 +1,7 @@
 """How the app was started.
 
-Address, mode, log, checkpoint, who may sign in. Flags win over environment, environment over defaults;
-passwords come from the environment alone, since flags are seen by everyone on the machine. `app.start` reads
-the settings and acts on them.
+Flags win over environment, environment over defaults; passwords come from the environment alone, since flags
+are seen by everyone on the machine.
 """
 
 from __future__ import annotations
@@ -46,13 +45,11 @@ class Settings:
     users: tuple[tuple[str, SecretStr], ...] = ()
     """Name and password of everyone who may use the app; empty: whoever reaches it may."""
     allow_hosts: tuple[str, ...] = ()
-    """NAME or NAME:PORT by which the app is addressed beside its own address, in lower case: a proxy's, say.
-    """
+    """NAME or NAME:PORT by which the app is addressed beside its own address, in lower case, as a proxy's."""
     space_hosts: tuple[str, ...] = ()
     """The same on a Space, as the hub gives it; empty elsewhere."""
     llm_url: str | None = None
-    """Address of the language model that everyone may use who gives none; None: nobody has one but their own.
-    """
+    """Address of the language model for everyone who gives none; None: nobody has one but their own."""
     llm_model: str | None = None
     """What it is called there."""
     llm_key: SecretStr | None = None
@@ -69,9 +66,7 @@ class Settings:
 
     @classmethod
     def from_args(cls, args: Sequence[str], environ: Mapping[str, str] = os.environ) -> Settings:
-        """Reads flags, GRADIO_SERVER_NAME, GRADIO_SERVER_PORT, SPACE_ID, OAUTH_CLIENT_ID (a Space has it when
-        its front matter asks), QRAG_USERS, SPACE_HOST, QRAG_ALLOW_HOST, QRAG_LLM_URL, QRAG_LLM_MODEL,
-        QRAG_LLM_KEY, QRAG_LLM_REPLY_TOKENS, QRAG_LLM_ALLOW and QRAG_EXPORT_REPO.
+        """Reads flags and environment; OAUTH_CLIENT_ID is there where a Space's front matter asks for it.
 
         Raises BadRequest for a port, a number, a host or a list of users that is none. An unknown flag ends
         the process with exit status 2, as argparse does.
@@ -80,20 +75,21 @@ class Settings:
         on_space = bool(environ.get("SPACE_ID"))
         return cls(
             host=flags.host or environ.get("GRADIO_SERVER_NAME") or (EVERYWHERE if on_space else LOOPBACK),
-            port=_port(flags.port or environ.get("GRADIO_SERVER_PORT")),
+            port=_number("port", flags.port or environ.get("GRADIO_SERVER_PORT"), "one between 1 and 65535"),
             public=flags.public or on_space,
             log=flags.log,
             checkpoint=flags.checkpoint,
             hub_sign_in=on_space and bool(environ.get("OAUTH_CLIENT_ID")),
             users=_users(environ.get(USERS_VARIABLE, "")),
             allow_hosts=_hosts(flags.allow_host or environ.get(HOSTS_VARIABLE, "").split()),
-            space_hosts=(
-                _hosts(re.findall(r"[^,\s]+", environ.get("SPACE_HOST", ""))) if on_space else ()
-            ),  # several where the Space has a domain of its own
+            # several where the Space has a domain of its own
+            space_hosts=_hosts(re.findall(r"[^,\s]+", environ.get("SPACE_HOST", ""))) if on_space else (),
             llm_url=environ.get("QRAG_LLM_URL") or None,
             llm_model=environ.get("QRAG_LLM_MODEL") or None,
             llm_key=SecretStr(environ[KEY_VARIABLE]) if environ.get(KEY_VARIABLE) else None,
-            llm_reply_tokens=_tokens(environ.get("QRAG_LLM_REPLY_TOKENS")),
+            llm_reply_tokens=_number(
+                "QRAG_LLM_REPLY_TOKENS", environ.get("QRAG_LLM_REPLY_TOKENS"), "one, or none"
+            ),
             llm_allow=environ.get("QRAG_LLM_ALLOW", ""),
             export_repository=environ.get("QRAG_EXPORT_REPO") or None,
         )
@@ -121,22 +117,11 @@ def _hosts(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.lower() for name in names)
 
 
-def _port(text: str | None) -> int | None:
-    if not text:
-        return None
+def _number(name: str, text: str | None, wanted: str) -> int | None:
     try:
-        return int(text)
+        return int(text) if text else None
     except ValueError:
-        raise BadRequest(f"port={text!r} is not a number; give one between 1 and 65535") from None
-
-
-def _tokens(text: str | None) -> int | None:
-    if not text:
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        raise BadRequest(f"QRAG_LLM_REPLY_TOKENS={text!r} is not a number; give one, or none") from None
+        raise BadRequest(f"{name}={text!r} is not a number; give {wanted}") from None
 
 
 def _users(text: str) -> tuple[tuple[str, SecretStr], ...]:
@@ -158,35 +143,26 @@ def _users(text: str) -> tuple[tuple[str, SecretStr], ...]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="app.py",
-        description="Watch a multi-step retriever work its way through a long document.",
-        allow_abbrev=False,
+    about = "Watch a multi-step retriever work its way through a long document."
+    parser = argparse.ArgumentParser(prog="app.py", description=about, allow_abbrev=False)
+    host = (
+        f"address to listen on (default {LOOPBACK}); whoever can reach another one is trusted fully unless"
+        " --public is on"
     )
-    parser.add_argument(
-        "--host",
-        help=(
-            f"address to listen on (default {LOOPBACK}); whoever can reach another one is trusted fully"
-            " unless --public is on"
-        ),
-    )
-    parser.add_argument("--port", help="port to listen on (default: the first free one from 7860)")
     public = (
         "visitors are strangers to each other: own runs and documents, bounds, no training (implied on a"
         " Space)"
     )
-    parser.add_argument("--public", action="store_true", help=public)
     allow = (
         "name by which the app is addressed beside its own address, such as a proxy's; may be repeated (or"
         f" {HOSTS_VARIABLE}, with blanks between)"
     )
+    log = "the experiment log (default: the one in the data folder)"
+    checkpoint = "the checkpoint to begin with (default: the one that ships with the app)"
+    parser.add_argument("--host", help=host)
+    parser.add_argument("--port", help="port to listen on (default: the first free one from 7860)")
+    parser.add_argument("--public", action="store_true", help=public)
     parser.add_argument("--allow-host", action="append", metavar="NAME[:PORT]", help=allow)
-    parser.add_argument(
-        "--log", type=Path, metavar="FILE", help="the experiment log (default: the one in the data folder)"
-    )
-    parser.add_argument(
-        "--checkpoint",
-        metavar="NAME_OR_DIR",
-        help="the checkpoint to begin with (default: the one that ships with the app)",
-    )
+    parser.add_argument("--log", type=Path, metavar="FILE", help=log)
+    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR", help=checkpoint)
     return parser

@@ -38,6 +38,7 @@ from core.corpus.opening import Opening
 from core.llm.draft import Draft
 from core.llm.protocol import Llm
 from core.methods.qrag.agent import Agent
+from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
 from core.runs.again.records import log_trace, run_record, set_detail
 from core.runs.again.replay import workspace_of_run
@@ -54,7 +55,7 @@ from core.runs.log.records import (
     was_marked,
 )
 from core.runs.whatif.cuts import chunks_of
-from core.runs.whatif.diagnosis import Diagnosis, Remedy, cut_that_helps, diagnose, n_found_by
+from core.runs.whatif.diagnosis import Remedy, cut_that_helps, diagnose, n_found_by
 
 _logger = logging.getLogger(__name__)
 
@@ -138,33 +139,26 @@ class Services:
         fork_step: int | None = None,
     ) -> RunInView:
         """Logs a run's start and puts it in view; a child keeps `fork_step` steps. Raises BadRequest."""
-        check_steps(documents.owner, started.config.step_budget)
-        self._make_room(documents.owner)
-        parent_run_id = None if parent is None else parent.run_id
+        workspace, owner = documents.workspace, documents.owner
+        check_steps(owner, started.config.step_budget)
+        self._make_room(owner)
         label = self.label_of(documents, started.query)
-        fork = {"parent_run_id": parent_run_id, "fork_step": fork_step if parent else None}
         record = run_record(
             started,
-            documents.workspace,
+            workspace,
             documents.agent.encoder,
             label=logged_label(label),
-            owner=documents.owner,
-            **fork,
+            owner=owner,
+            parent_run_id=None if parent is None else parent.run_id,
+            fork_step=fork_step,
         )
-        self.log.start(record, documents.workspace.documents, documents.workspace.tables)
-        steps = parent.trace.steps[:fork_step] if parent is not None else ()
+        self.log.start(record, workspace.documents, workspace.tables)
+        steps = () if parent is None else parent.trace.steps[:fork_step]
         if not self.owns_log:  # the log itself copies them from the parent
             for step in steps:
                 self.log.record(record.run_id, step)
-        run = RunInView(
-            secrets.token_hex(16),
-            record.run_id,
-            documents,
-            Trace(started, steps),
-            label,
-            parent_run_id,
-            len(steps),
-        )
+        trace, token = Trace(started, steps), secrets.token_hex(16)
+        run = RunInView(token, record.run_id, documents, trace, label, record.parent_run_id, len(steps))
         with self._leaving:
             self._driven.add(run.token)
             self.library.runs.put(run.token, run)
@@ -172,8 +166,7 @@ class Services:
 
     def label_of(self, documents: OpenDocuments, question: str) -> Labelled | None:
         """What is known of a question: what came with the documents, else what their visitor marked."""
-        label = documents.label_of(question)
-        if label is not None:
+        if (label := documents.label_of(question)) is not None:
             return label
         try:
             marked = self.marked(documents, question)
@@ -189,11 +182,8 @@ class Services:
     def marked(self, documents: OpenDocuments, question: str) -> list[MarkedQuestion]:
         """A question of their visitor's over open documents, once a document. Raises LogError."""
         hashes = {document.sha256 for document in documents.workspace.documents}
-        return [
-            one
-            for one in list_questions(self.own_log, documents.owner)
-            if one.question == question and one.sha256 in hashes
-        ]
+        marked = list_questions(self.own_log, documents.owner)
+        return [one for one in marked if one.question == question and one.sha256 in hashes]
 
     def relabel(self, run: RunInView) -> RunInView:
         """A run of one's own as its question is marked by now, here and in the log."""
@@ -214,21 +204,16 @@ class Services:
         if owner is None:
             return
         with self._leaving:
-            unfinished = [
-                run
-                for run in self.library.runs.all()
-                if run.owner == owner and not run.ended and run.token not in self._driven
-            ]
-            for run in unfinished[: max(0, len(unfinished) - RUNS_IN_FLIGHT + 1)]:
+            theirs = [run for run in self.library.runs.all() if run.owner == owner and not run.ended]
+            left = [run for run in theirs if run.token not in self._driven]
+            for run in left[: max(0, len(left) - RUNS_IN_FLIGHT + 1)]:
                 self.end_run(run, "cancelled")
 
     def add_event(self, run: RunInView, event: StepTaken | Stopped) -> RunInView:
         """Logs one event and takes it into view. Raises BadRequest past the visitor's bound of a day."""
         self.library.allowance.log(run.documents.owner, n_values([event]))
         self.log.record(run.run_id, event)
-        if (
-            event.scores is not None
-        ):  # positions follow from the choices, see RunInView.positions; two thirds of a run's memory
+        if event.scores is not None:  # positions follow from the choices, and are two thirds of the memory
             event = replace(event, scores=StepScores(event.scores.q_values, None))
         trace = run.trace.with_event(event)
         run = self.changed(run, lambda now: replace(now, trace=trace))
@@ -241,7 +226,9 @@ class Services:
         return self.end_run(run, "complete")
 
     def end_run(self, run: RunInView, status: FinalStatus, message: str | None = None) -> RunInView:
-        """Closes a run in the log: it never changes again, going on from it makes a child run."""
+        """Closes a run in the log unless it has ended: it never changes again, going on makes a child run."""
+        if run.ended:
+            return run
         self.log.finish(run.run_id, status, message)
         self._driven.discard(run.token)
         return self.changed(run, lambda now: replace(now, ended=True))
@@ -260,15 +247,9 @@ class Services:
         return self.reader if self.reader.name == name else reader_named(name)
 
     def answer(self, run: RunInView) -> RunInView:
-        """The run with an answer from its evidence, which the log keeps beside it; as it is where
-        it has none to read. Raises LogError, BadCheckpoint.
-        """
-        if (
-            run.trace.stopped is None
-            or run.answer is not None
-            or run.others
-            or run.trace.started.method == SPARC
-        ):  # SPARC answers by itself
+        """The run with the reader's answer, if it has evidence. Raises LogError, BadCheckpoint."""
+        answers_itself = run.trace.started.method == SPARC
+        if run.trace.stopped is None or run.answer is not None or run.others or answers_itself:
             return run
         reading = self.read(run, run.trace.evidence)
         run = self.changed(run, lambda now: replace(now, answer=reading))
@@ -280,17 +261,11 @@ class Services:
     def read(self, run: RunInView, chunk_ids: Collection[int]) -> EvidenceAnswer:
         """What the reader says from some chunks; for RES-RAG also from JSON-LD. Raises BadCheckpoint."""
         workspace, started = run.documents.workspace, run.trace.started
-        texts = {chunk_id: workspace[chunk_id].text for chunk_id in chunk_ids}
-        metadata = []
-        if started.method in SETS:
-            metadata.append(tuple(metadata_lines(workspace.documents)))
-        order = found_order(run.trace)
-        above = {chunk_id: context(workspace, chunk_id) for chunk_id in chunk_ids}
-        hashes = [document.sha256 for document in workspace.documents]
-        is_private = self.library.cache_part(hashes, run.documents.owner)
-        return (self._read if is_private else self._read_of_all)(
-            started.query, tuple(texts.items()), tuple(order), tuple(metadata), tuple(above.items())
-        )
+        texts = tuple((chunk_id, workspace[chunk_id].text) for chunk_id in chunk_ids)
+        above = tuple((chunk_id, context(workspace, chunk_id)) for chunk_id in chunk_ids)
+        metadata = (tuple(metadata_lines(workspace.documents)),) if started.method in SETS else ()
+        read = self._read if self.library.part_of(run.documents) else self._read_of_all
+        return read(started.query, texts, tuple(found_order(run.trace)), metadata, above)
 
     def _read(
         self,
@@ -307,23 +282,18 @@ class Services:
         """The run with why it lacks support that is known, where it does."""
         documents, trace = run.documents, run.trace
         known = trace.started.method == documents.agent.name or run.method.foreign
-        if run.diagnosis is not None or not run.gold or not known:
+        if run.diagnosis is not None or run.label is None or not run.gold or not known:
             return run
-        spans = () if run.label is None else run.label.spans
-        return self._diagnosed(run, diagnose(documents.agent, documents.corpus, trace, run.gold, spans))
+        diagnosis = diagnose(documents.agent, documents.corpus, trace, run.gold, run.label.spans)
+        return self.changed(run, lambda now: replace(now, diagnosis=diagnosis))
 
     def try_embedding(self, run: RunInView) -> RunInView:
-        """The run, its diagnosis with what a trained agent finds, and what its own in chunks of another size,
-        where that is more: tried on short documents of the one at home, since it embeds them.
-
-        Raises BadCheckpoint.
+        """The run, its diagnosis with what a trained agent finds, and its own in chunks of another size,
+        where that is more: of short documents, in local mode, since it embeds. Raises BadCheckpoint.
         """
         documents, diagnosis = run.documents, run.diagnosis
-        if (
-            diagnosis is None
-            or documents.owner is not None
-            or documents.workspace.n_tokens > MAX_TRIED_TOKENS
-        ):
+        is_short = documents.workspace.n_tokens <= MAX_TRIED_TOKENS
+        if diagnosis is None or documents.owner is not None or not is_short:
             return run
         remedies = {remedy.way: remedy for remedy in diagnosis.remedies}
         if name := documents.trained:
@@ -332,29 +302,22 @@ class Services:
             if n_found > diagnosis.n_found:
                 remedies["agent"] = Remedy("agent", name, n_found)
         if run.label is not None:
-            about = run.trace, run.gold, run.label.spans
-            cut = cut_that_helps(diagnosis, documents.agent, documents.corpus, *about)
-            if cut is not None:
+            about = documents.agent, documents.corpus, run.trace, run.gold, run.label.spans
+            if (cut := cut_that_helps(diagnosis, *about)) is not None:
                 remedies["cut"] = cut
         if len(remedies) == len(diagnosis.remedies):
             return run
-        most_first = sorted(remedies.values(), key=lambda remedy: -remedy.n_found)
-        return self._diagnosed(run, replace(diagnosis, remedies=tuple(most_first)))
+        most_first = tuple(sorted(remedies.values(), key=lambda remedy: -remedy.n_found))
+        better = replace(diagnosis, remedies=most_first)
+        return self.changed(run, lambda now: replace(now, diagnosis=better))
 
     def waited(self, run: RunInView, seconds: float) -> RunInView:
         """The run after its visitor has waited so much longer for it."""
         return self.changed(run, lambda now: replace(now, waited=now.waited + seconds))
 
-    def _diagnosed(self, run: RunInView, diagnosis: Diagnosis | None) -> RunInView:
-        if diagnosis is None:
-            return run
-        return self.changed(run, lambda now: replace(now, diagnosis=diagnosis))
-
     def cite(self, run: RunInView, llm: Llm, draft: Draft, report: Callable[[Draft], None]) -> RunInView:
-        """The run with a language model's answer from its evidence, which the log keeps beside it.
-
-        `report` is given `draft` all the while; once it raises Cancelled, nobody waits for the model any
-        more. Raises LlmError, LlmCancelled, LogError, BadCheckpoint.
+        """The run with a language model's answer from its evidence. `report` is given `draft` all the while
+        and may raise Cancelled. Raises LlmError, LlmCancelled, LogError, BadCheckpoint.
         """
 
         def is_over() -> bool:
@@ -364,16 +327,11 @@ class Services:
                 return True
             return False
 
-        chunks = sorted(run.evidence_texts().items())
-        cited = cited_answer(
-            run.trace.started.query,
-            chunks,
-            llm,
-            self.reader,
-            metadata=metadata_json(run.documents.workspace.documents),
-            draft=draft,
-            cancelled=is_over,
-        )
+        workspace = run.documents.workspace
+        chunks = [(chunk_id, workspace[chunk_id].text) for chunk_id in sorted(run.trace.evidence)]
+        metadata = metadata_json(workspace.documents)
+        about = run.trace.started.query, chunks, llm, self.reader
+        cited = cited_answer(*about, metadata=metadata, draft=draft, cancelled=is_over)
         run = self.changed(run, lambda now: replace(now, cited=cited))
         if self.owns_log and not run.others:
             self.log.attach(run.run_id, "cited", cited.to_json(), run.owner)
@@ -382,9 +340,7 @@ class Services:
 
     @contextmanager
     def driving(self, run: RunInView, *, has_begun: bool) -> Iterator[None]:
-        """Nobody else goes on with a run until the block ends. has_begun: the caller has just begun it.
-        Raises BadRequest when someone else does or has.
-        """
+        """Nobody else goes on with a run until the block ends. Raises BadRequest when someone does or has."""
         with self._leaving:
             current = self.library.runs.get(run.token)
             went_on = current is not None and (current.ended or current.trace is not run.trace)
@@ -400,15 +356,12 @@ class Services:
             self._driven.discard(run.token)
 
     def leave_run(self, token: str) -> None:
-        """Nobody goes on with a run: it ends, and leaves memory once enough others were left after
-        it. One that is driven is its driver's to leave.
-        """
+        """Nobody goes on with a run: it ends, and leaves memory once enough others were left after it."""
         with self._leaving:
             run = self.library.runs.get(token)
             if run is None or token in self._driven:
                 return
-            if not run.ended:
-                self.end_run(run, "cancelled")
+            self.end_run(run, "cancelled")
             self._left.add(token)
             left = [other.token for other in self.library.runs.all() if other.token in self._left]
             for used_long_ago in left[: max(0, len(left) - MAX_LEFT_RUNS)]:
@@ -416,9 +369,7 @@ class Services:
             self._left = set(left[-MAX_LEFT_RUNS:])
 
     def release(self, tokens: Collection[str], in_use: Collection[str]) -> None:
-        """Forgets documents, runs and language models whose page is closed, but for those that
-        others have `in_use`; the log and the caches have them.
-        """
+        """Forgets what closed pages had open, but for what others have `in_use`; log and caches have it."""
         gone = set(tokens) - set(in_use)
         self.language_models.release(gone)
         documents = {self.library.corpora.get(token) for token in tokens}
@@ -427,32 +378,24 @@ class Services:
                 of_page = run.token in gone or run.documents.token in gone
                 if not of_page or run.token in in_use or run.token in self._driven:
                     continue
-                if not run.ended:
-                    self.end_run(run, "cancelled")
+                self.end_run(run, "cancelled")
                 self.library.runs.drop(run.token)
                 documents.add(run.documents)
         needed = {run.documents.token for run in self.library.runs.all() if run.token in in_use}
         for closed in documents:
-            if closed is not None and closed.token not in in_use and closed.token not in needed:
+            if closed is not None and closed.token not in (*in_use, *needed):
                 self.library.close(closed)
 
     def attach(
         self, run_id: str, owner: str | None = None, beside: OpenDocuments | None = None
     ) -> Opening[RunInView]:
-        """A run as it stands: the visitor's own that is in view, else out of the log, with its documents open
-        again, as another of that visitor's. `beside`: documents that are open and may be the same.
-
-        Raises RunNotFound unless it is the visitor's own or shared, LogError, BadCheckpoint.
+        """A visitor's own run that is in view, else a logged one, with its documents open. `beside`: open
+        documents that may be the same. Raises RunNotFound unless it is the visitor's own or shared, LogError,
+        BadCheckpoint.
         """
         check_known(owner)
-        live = next(
-            (
-                run
-                for run in self.library.runs.all()
-                if run.run_id == run_id and run.owner == owner and not run.others
-            ),
-            None,
-        )
+        theirs = [run for run in self.library.runs.all() if run.owner == owner and not run.others]
+        live = next((run for run in theirs if run.run_id == run_id), None)
         if live is not None and self.library.corpora.get(live.documents.token) is not None:
             with self._leaving:
                 self._left.discard(live.token)
@@ -460,12 +403,12 @@ class Services:
         logged = self.own_log.get(run_id, owner)
         workspace = workspace_of_run(logged, self.own_log.documents(run_id, owner))
         gold, others = support_of(logged), logged.record.owner != owner
-        is_known = gold and (
-            others or not was_marked(logged)
-        )  # what is marked may be marked otherwise by now
+        query = logged.record.query
+        # what is marked may be marked otherwise by now
+        is_known = gold and (others or not was_marked(logged))
         questions = self._known(workspace, owner)
-        if is_known and all(known.question != logged.record.query for known in questions):
-            questions += (Labelled(logged.record.query, known_answer_of(logged), 0, gold),)
+        if is_known and all(known.question != query for known in questions):
+            questions += (Labelled(query, known_answer_of(logged), 0, gold),)
         agent = self.agents.load(logged.record.checkpoint)
         if beside is not None and beside.workspace.is_cut_as(workspace.documents, workspace.tables):
             documents = yield from self.library.under(beside, agent)
@@ -496,15 +439,12 @@ class Services:
             status="complete",
             limit=10,
         )
+        asked = query, len(documents.corpus), encoder.fingerprint, config
         for row in page.rows:
             logged = self.own_log.get(row.run_id, owner)
-            record = logged.record
-            if (
-                (record.query, record.n_chunks) == (query, len(documents.corpus))
-                and record.checkpoint_fingerprint == encoder.fingerprint
-                and logged.trace.started.config == config
-                and self.searched(row.run_id, documents)
-            ):
+            record, config_then = logged.record, logged.trace.started.config
+            then = record.query, record.n_chunks, record.checkpoint_fingerprint, config_then
+            if then == asked and self.searched(row.run_id, documents):
                 return self._in_view(logged, documents, others=False)
         return None
 
@@ -515,34 +455,31 @@ class Services:
 
     def _in_view(self, logged: LoggedRun, documents: OpenDocuments, others: bool) -> RunInView:
         """A logged run over documents that are open."""
-        encoder = documents.agent.encoder
-        made_with = logged.record.checkpoint_fingerprint, logged.record.vectors
+        encoder, record, details = documents.agent.encoder, logged.record, logged.details
+        made_with = record.checkpoint_fingerprint, record.vectors
+        texts = {chunk_id: documents.workspace[chunk_id].text for chunk_id in logged.trace.evidence}
+        foreign = facts_of(logged.trace.started.method).foreign
         run = RunInView(
             token=secrets.token_hex(16),
-            run_id=logged.record.run_id,
+            run_id=record.run_id,
             documents=documents,
             trace=logged.trace,
-            label=self.label_of(documents, logged.record.query),
-            parent_run_id=logged.record.parent_run_id,
-            fork_step=logged.record.fork_step or 0,
+            label=self.label_of(documents, record.query),
+            parent_run_id=record.parent_run_id,
+            fork_step=record.fork_step or 0,
             ended=True,
             others=others,
             by_other_weights=made_with != (encoder.fingerprint, encoder.vector_fingerprint),
-        )
-        texts = run.evidence_texts()
-        cited = CitedAnswer.from_json(logged.details.get("cited", {}), texts)
-        run = replace(
-            run,
-            answer=EvidenceAnswer.from_json(logged.details.get("answer", {}), texts),
-            cited=cited,
-            imported=detail_sentence(logged.details.get("imported", {})) if run.method.foreign else "",
+            answer=EvidenceAnswer.from_json(details.get("answer", {}), texts),
+            cited=CitedAnswer.from_json(details.get("cited", {}), texts),
+            imported=detail_sentence(details.get("imported", {})) if foreign else "",
         )
         self.library.runs.put(run.token, run)
         return run
 
     @property
     def owns_log(self) -> bool:
-        """Whether runs go to the log itself, and not to the inbox of another process's."""
+        """Whether runs go to the log itself, and not to another process's inbox."""
         return isinstance(self.log, ExperimentLog)
 
     @property
@@ -569,9 +506,7 @@ class Services:
                 self.library.runs.drop(run.token)
 
     def _serve_readers(self) -> None:
-        """Takes in runs that command lines left in the inbox, deletes what visitors left behind, keeps the
-        caches within bounds, and refreshes the snapshot when something is new.
-        """
+        """Takes in the inbox, deletes what visitors left, bounds the caches, and refreshes the snapshot."""
         log = self.own_log
         pause, expired_at = _SNAPSHOT_PAUSE, -_EXPIRY_PAUSE
         while not self._closing.wait(pause):
@@ -595,8 +530,7 @@ class Services:
         if self._server.is_alive():
             self._server.join(timeout=30)
         for run in self.library.runs.all():
-            if not run.ended:
-                self.end_run(run, "cancelled")
+            self.end_run(run, "cancelled")
         if self._export is not None:
             self._export.close()
         self.log.close()

@@ -1,9 +1,8 @@
 """SPARC runs for the page.
 
-What can be searched, one run from its first event to the log, and a logged run again without asking any
-model. A run is logged while it happens: its record at the start, the trace so far with every round that ends,
-the final evidence as steps at the end; a log in trouble ends no run; what comes back out of the log is
-checked, since imports bring what anybody wrote.
+A run is logged while it happens: its record at the start, the trace so far with every round that ends, the
+final evidence as steps at the end; a log in trouble ends no run. What comes back out of the log is checked,
+since imports bring what anybody wrote.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Generator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from weakref import WeakKeyDictionary
 
 from app.services.agents import PLAIN
@@ -27,7 +26,7 @@ from core.base.progress import finish
 from core.corpus.index import Corpus
 from core.corpus.opening import OpenProgress
 from core.encode.encoder import DualEncoder
-from core.llm.protocol import Llm
+from core.llm.protocol import Llm, never
 from core.methods.sparc.build import asks_agent, build_agents, build_retrievals
 from core.methods.sparc.config import STRATEGIES, check_sparc_config
 from core.methods.sparc.events import Merged, SparcConfig, SparcEvent, SparcStarted, Strategy
@@ -82,9 +81,7 @@ class SparcRuns:
         self._runs: Recent[SparcRun] = Recent(MAX_VIEW_BYTES, lambda run: run.n_bytes)
         self._called_off: set[str] = set()
         """Runs that are to end at the next look; a page that is gone tells by its silence."""
-        self._retrievals: WeakKeyDictionary[OpenDocuments, dict[tuple[bool, bool], Retrievals]] = (
-            WeakKeyDictionary()
-        )
+        self._retrievals = WeakKeyDictionary[OpenDocuments, dict[tuple[bool, bool], Retrievals]]()
         """Indexes live as long as their documents; by whether an agent and dense retrieval are among them."""
         services.forgets.append(self._forget)
 
@@ -113,14 +110,12 @@ class SparcRuns:
         order: SparcOrder,
         llm: Llm | None,
         report: Report,
-        cancelled: Callable[[], bool] = lambda: False,
+        cancelled: Callable[[], bool] = never,
     ) -> SparcRun:
-        """A whole run, logged as it goes. Raises BadRequest before it begins; an agent's failure ends it as
-        the trace says, with what it has.
+        """A whole run, logged as it goes; an agent's failure ends it with what it has. Raises BadRequest.
 
-        `report` hears of the documents being embedded for dense retrieval, of the run after every event, and
-        of it again each second in which nothing happens, so that whoever has left is noticed while a language
-        model is silent; it may raise Cancelled.
+        `report` hears of documents being embedded, of the run after every event, and of it again each second
+        in which nothing happens; it may raise Cancelled.
         """
         check_known(documents.owner)
         question, config = check_query(order.question), check_sparc_config(order.config)
@@ -144,12 +139,8 @@ class SparcRuns:
         """SPARC as one method among others over open documents, with its usual settings."""
         config = replace(SparcConfig(), strategies=self.strategies(documents))
         agents = build_agents(llm, self.services.reader, config)
-        return SparcRetriever(
-            agents,
-            lambda: self._prepared(documents, config, lambda _: None),
-            documents.agent.spec.name,
-            config,
-        )
+        prepare = partial(self._prepared, documents, config, lambda _: None)
+        return SparcRetriever(agents, prepare, documents.agent.spec.name, config)
 
     def view(self, run_id: str, owner: str | None) -> SparcRun:
         """A run in view, else out of the log. Raises RunNotFound unless it is the visitor's own or shared;
@@ -169,16 +160,17 @@ class SparcRuns:
         return run
 
     def _forget(self, run_ids: Collection[str]) -> None:
-        """Takes runs that were deleted out of view."""
         for run_id in run_ids:
             self._runs.drop(run_id)
 
     def _prepared(self, documents: OpenDocuments, config: SparcConfig, report: Report) -> Retrievals:
         """What searches the documents; dense retrieval has them opened under the untrained encoder, too."""
         by_config = self._retrievals.setdefault(documents, {})
-        kind = (asks_agent(documents.agent.encoder, config), "dense" in config.strategies)
+        own = documents.agent.encoder
+        dense = "dense" in config.strategies
+        kind = (asks_agent(own, config), dense)
         if kind not in by_config:
-            own, plain = documents.agent.encoder, self.services.agents.load(PLAIN).encoder
+            plain = self.services.agents.load(PLAIN).encoder if dense else own
 
             def corpus_of(encoder: DualEncoder) -> Corpus:
                 if encoder is own:
@@ -194,17 +186,13 @@ def from_log(logged: LoggedRun, log: RunReader, owner: str | None) -> SparcRun:
     """A logged run, drawn without asking any model. Raises BadRequest for one of another method, LogError
     where its branches are damaged or not there.
     """
-    record = logged.record
+    record, name = logged.record, f"run {logged.record.run_id[:8]}"
     if record.method != SPARC:
-        raise BadRequest(
-            f"run {record.run_id[:8]} is a run of {record.method}, not of SPARC; open it in Explore"
-        )
+        raise BadRequest(f"{name} is a run of {record.method}, not of SPARC; open it in Explore")
     trace = sparc_trace_of(logged)
     if trace is None:
         why = "it ended before it began to ask" if not logged.trace.steps else "it came in without its texts"
-        raise LogError(
-            f"run {record.run_id[:8]} has no branches to show: {why}; Experiments shows what there is"
-        )
+        raise LogError(f"{name} has no branches to show: {why}; Experiments shows what there is")
     try:
         workspace = workspace_of_run(logged, log.documents(record.run_id, owner))
     except LogError:  # its texts were not kept; what the trace quotes is there all the same
@@ -235,9 +223,7 @@ class _Recorder:
         """Empty before the first event."""
         return "" if self.run is None else self.run.run_id
 
-    def drive(
-        self, events: Generator[SparcEvent, None, None], report: Callable[[SparcRun], None]
-    ) -> SparcRun:
+    def drive(self, events: Generator[SparcEvent], report: Callable[[SparcRun], None]) -> SparcRun:
         """All events of a run. Raises what `report` and the program raise; the run is then logged, too."""
         try:
             with closing(events):
@@ -247,14 +233,8 @@ class _Recorder:
             self._end("cancelled")
             raise
         except Exception as error:
-            self._end(
-                "failed",
-                (
-                    str(error)
-                    if isinstance(error, UserError)
-                    else "something failed on the server; its log says why"
-                ),
-            )
+            unknown = "something failed on the server; its log says why"
+            self._end("failed", str(error) if isinstance(error, UserError) else unknown)
             raise
         assert self.run is not None  # a run says at least that it started
         stopped = self.run.trace.stopped
@@ -265,15 +245,15 @@ class _Recorder:
     def _heard(self, event: SparcEvent) -> SparcRun:
         workspace, owner = self.documents.workspace, self.documents.owner
         if isinstance(event, SparcStarted):
-            label = logged_label(self.label)
-            record = sparc_record(event, workspace, self.documents.agent.encoder, label=label, owner=owner)
+            label, logged = self.label, logged_label(self.label)
+            record = sparc_record(event, workspace, self.documents.agent.encoder, label=logged, owner=owner)
             self.run = SparcRun(
                 run_id=record.run_id,
                 trace=fold_sparc([event]),
                 owner=owner,
                 workspace=workspace,
-                gold=() if self.label is None else self.label.support,
-                known_answer="" if self.label is None else self.label.answer,
+                gold=() if label is None else label.support,
+                known_answer="" if label is None else label.answer,
             )
             self.log.start(record, workspace.documents, workspace.tables)
         else:

@@ -1,12 +1,11 @@
 """Trainings as child processes.
 
-Starting, watching, stopping and going on; what the Train tab shows is read off their folders. A training is
-`python -m core train` in a session of its own, so it outlives the page and the app. Its agent and progress
-are in `<home>/agents/<name>`, which the trainer alone writes; what the app has to remember (the command, a
-copy of the questions, the output) is in `<home>/trainings/<name>`. The child inherits a lock on a file there,
-and the system drops it with the process, however it ends; so a restarted app, too, knows what runs, and a
-recycled process id fools nobody. Names are checked here and folders are made from them; no folder to write to
-ever comes from a visitor.
+A training is `python -m core train` in a session of its own, so it outlives the page and the app. Its agent
+and progress are in `<home>/agents/<name>`, which the trainer alone writes; what the app has to remember (the
+command, a copy of the questions, the output) is in `<home>/trainings/<name>`. The child inherits a lock on a
+file there, and the system drops it with the process, however it ends; so a restarted app, too, knows what
+runs, and a recycled process id fools nobody. Names are checked here and folders are made from them; no folder
+to write to ever comes from a visitor.
 """
 
 from __future__ import annotations
@@ -119,12 +118,10 @@ class ShownTraining:
 
     @property
     def updates(self) -> list[TrainEvent]:
-        """Events of the updates."""
         return [event for event in self.events if event["event"] == "update"]
 
     @property
     def validations(self) -> list[TrainEvent]:
-        """Events of the validations."""
         return [event for event in self.events if event["event"] == "validated"]
 
     @property
@@ -177,10 +174,8 @@ class Trainings:
                 questions = desk / ("questions.jsonl" + ".gz" * (order.questions.suffix == ".gz"))
                 shutil.copyfile(order.questions, questions)
             arguments = command(order, folder, self._log, questions)
-            (desk / "order.json").write_text(
-                json.dumps({"arguments": arguments, "created_at": datetime.now(UTC).isoformat()}),
-                encoding="utf-8",
-            )
+            written = {"arguments": arguments, "created_at": datetime.now(UTC).isoformat()}
+            (desk / "order.json").write_text(json.dumps(written), encoding="utf-8")
         except OSError as error:
             raise BadRequest(
                 f"the training can't be kept in {desk} ({error.strerror}); make room, or set QRAG_HOME to"
@@ -212,15 +207,11 @@ class Trainings:
 
     def all(self) -> list[ShownTraining]:
         """Every training whose folder is here, the latest first."""
-        names = {path.parent.name for path in agents_folder().glob(f"*/{CONFIG_FILE}")} | {
-            path.parent.name for path in _desk("").glob("*/order.json")
-        }
+        files = *agents_folder().glob(f"*/{CONFIG_FILE}"), *_desk("").glob("*/order.json")
+        names = {path.parent.name for path in files}
         trainings = [self.get(name) for name in names if _NAME.fullmatch(name)]
-        return sorted(
-            trainings,
-            key=lambda training: (training.created_at or datetime.now(UTC), training.name),
-            reverse=True,
-        )
+        latest = datetime.now(UTC)
+        return sorted(trainings, key=lambda one: (one.created_at or latest, one.name), reverse=True)
 
     def get(self, name: str) -> ShownTraining:
         """One training. Raises BadRequest when there is none of that name."""
@@ -266,10 +257,10 @@ class Trainings:
         except OSError:
             return ()
         stamp = (stat.st_size, stat.st_mtime_ns)
-        if self._read.get(path, (None, ()))[0] != stamp:
+        if path not in self._read or self._read[path][0] != stamp:
             with suppress(ValueError):  # half a line of an unclean end: what was read before stays
                 self._read[path] = (stamp, tuple(read_progress(folder)))
-        return self._read.get(path, (stamp, ()))[1]
+        return self._read[path][1] if path in self._read else ()
 
     def _check_free(self) -> None:
         running = next((training.name for training in self.all() if training.is_live), None)
@@ -319,31 +310,26 @@ def _note_end(child: subprocess.Popen[bytes], desk: Path, lock: int) -> None:
 
 def startable_agents() -> dict[str, str]:
     """What `--start-from` takes, by name: agents to train further, whose weights are adapters."""
-    folders = {name: name for name in shipped_checkpoints()} | {
-        folder.name: str(folder) for folder in own_agents()
-    }
     startable = {}
-    for name, start in folders.items():
+    for start in (*shipped_checkpoints(), *map(str, own_agents())):
         with suppress(BadCheckpoint):
             if read_spec(find_checkpoint(start)).weights == "adapters":
-                startable[name] = start
+                startable[Path(start).name] = start
     return startable
 
 
 def shipped_seconds_an_update(config: TrainConfig) -> float | None:
-    """What an update of the agent that ships took where it was trained; None where none was trained
-    on such data, or its episodes, steps, rank or objective differ.
-    """
+    """Seconds that an update of the shipped agent took where it was trained alike; None where none was."""
     name = "multi-hop" if config.data in _LIKE_MULTI_HOP else config.data
     if name not in shipped_checkpoints():
         return None
     record = read_spec(find_checkpoint(name)).training or {}
-    parts = [
-        part
+    seconds = [
+        part["seconds"] / part["updates"]
         for part in record.get("blend", [record])
         if part.get("seconds") and all(part["config"].get(each) == getattr(config, each) for each in _PACE)
     ]
-    return sum(part["seconds"] / part["updates"] for part in parts) / len(parts) if parts else None
+    return sum(seconds) / len(seconds) if seconds else None
 
 
 def check_name(name: str, *, reserved: bool = True) -> str:
@@ -446,11 +432,9 @@ def _desk(name: str) -> Path:
 
 
 def _order(desk: Path) -> dict[str, Any] | None:
-    try:
-        values: dict[str, Any] = json.loads((desk / "order.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return values
+    with suppress(OSError, ValueError):
+        return dict(json.loads((desk / "order.json").read_text(encoding="utf-8")))
+    return None
 
 
 def _take_lock(desk: Path) -> int:
@@ -487,35 +471,21 @@ def _state(folder: Path, desk: Path, ordered_here: bool, events: Sequence[TrainE
     if events and events[-1]["event"] == "finished":
         return "finished", ""
     if not ordered_here:
-        with suppress(OSError):
-            if (
-                time.time()
-                - max(
-                    (folder / name).stat().st_mtime
-                    for name in (PROGRESS_FILE, CONFIG_FILE)
-                    if (folder / name).exists()
-                )
-                < LIVELY
-            ):
-                return "elsewhere", ""
-        return "cut off", ""
+        written = 0.0
+        for name in (PROGRESS_FILE, CONFIG_FILE):
+            with suppress(OSError):
+                written = max(written, (folder / name).stat().st_mtime)
+        return ("elsewhere" if time.time() - written < LIVELY else "cut off"), ""
     if (desk / "stopping").exists():
         return "stopped", ""
-    status = _text(desk / "exit")
-    last = next(
-        (line.strip() for line in reversed(_text(desk / "output.txt").splitlines()) if line.strip()),
-        "it said nothing",
-    )
+    output, status = desk / "output.txt", _text(desk / "exit")
+    said = [line.strip() for line in _text(output).splitlines() if line.strip()]
+    last = said[-1] if said else "it said nothing"
     if status == "2":
         return "failed", last
     if status == "1":
-        return (
-            "failed",
-            (
-                f"an error that nobody expected ended it: {last[:200]}; its whole output is in"
-                f" {desk / 'output.txt'}"
-            ),
-        )
+        why = f"an error that nobody expected ended it: {last[:200]}; its whole output is in {output}"
+        return "failed", why
     return ("stopped" if status == "130" else "cut off"), ""
 
 

@@ -43,7 +43,7 @@ class RunAtWork:
         """Of the run, once it has begun."""
         self.began = time.monotonic()
         self._now, self._n_changes = HowFar(), 0
-        self._over, self._cancelled = False, False
+        self.is_over, self._cancelled = False, False
         self.is_left = False
         """Whether its page shows something else, which what comes of it must not undo."""
         self._failure: Exception | None = None
@@ -55,10 +55,6 @@ class RunAtWork:
     def seconds(self) -> float:
         """Since it was asked for."""
         return time.monotonic() - self.began
-
-    @property
-    def is_over(self) -> bool:
-        return self._over
 
     def begun(self, run_token: str) -> None:
         """The run that it drives."""
@@ -74,7 +70,8 @@ class RunAtWork:
         """Takes the action to its end."""
         session = replace(session, underway=self.key)
         try:
-            with turn, closing(action(replace(explorer, watch=self), session)) as sessions:
+            driven = replace(explorer, begun=self.begun, reads=self.reads)
+            with turn, closing(action(driven, session)) as sessions:
                 if self._is_unwanted():  # while it waited for its turn
                     raise Cancelled
                 for session in sessions:
@@ -91,24 +88,22 @@ class RunAtWork:
             if is_alone and self.run_token:
                 explorer.services.leave_run(self.run_token)
             with self._changed:
-                self._over = True
+                self.is_over = True
                 self._changed.notify_all()
 
     def followed(self, silent: float = 0.0) -> Iterator[HowFar]:
-        """How far it is, at first and each time that changes. Raises what it failed with. `silent`: seconds
-        in which an end is waited for first.
-        """
+        """How far it is, at each change, an end within `silent` seconds first. Raises what it failed with."""
         with self._changed:
             self._n_followers, self._was_followed = self._n_followers + 1, True
         seen = -1
         try:
             with self._changed:
-                self._changed.wait_for(lambda: self._over, silent)
+                self._changed.wait_for(lambda: self.is_over, silent)
             while True:
                 with self._changed:
-                    if not self._over and self._n_changes == seen:
+                    if not self.is_over and self._n_changes == seen:
                         self._changed.wait(0.5)
-                    over, now, is_new = self._over, self._now, self._n_changes != seen
+                    over, now, is_new = self.is_over, self._now, self._n_changes != seen
                     seen = self._n_changes
                 if over and self._failure is not None:
                     raise self._failure
@@ -124,7 +119,7 @@ class RunAtWork:
         """Ends it at its next event; waits for that, but not for long."""
         self._cancelled = True
         with self._changed:
-            self._changed.wait_for(lambda: self._over, wait)
+            self._changed.wait_for(lambda: self.is_over, wait)
 
     def _is_unwanted(self) -> bool:
         left = not self._n_followers and time.monotonic() - self._left_at > LEFT_SECONDS
@@ -157,10 +152,10 @@ class RunsUnderway:
 
     def of_run(self, run_id: str, owner: str | None) -> RunAtWork | None:
         """What a visitor's run is driven by, while it is."""
-        runs = self._explorer.services.library.runs
-        for underway in list(self._all.values()):
-            run = runs.get(underway.run_token)
-            if not underway.is_over and underway.owner == owner and run is not None and run.run_id == run_id:
+        theirs = [one for one in list(self._all.values()) if one.owner == owner and not one.is_over]
+        for underway in theirs:
+            run = self._explorer.services.library.runs.get(underway.run_token)
+            if run is not None and run.run_id == run_id:
                 return underway
         return None
 

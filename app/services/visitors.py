@@ -1,7 +1,7 @@
 """Who a visitor is, and every bound of public mode.
 
 A visitor is the hash of a secret which only their browser holds, or of the name they signed in with; local
-mode has one person, whom nothing is counted for; what a day's bound counts is what has to be embedded, so
+mode has one person, whom nothing is counted for. A day's tokens are those that have to be embedded, so
 documents that a visitor had open before cost nothing. Counts live in memory. They keep visitors from crowding
 each other out; whoever makes one key after another escapes them, and only signing in stops that.
 """
@@ -11,10 +11,9 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Literal
+from math import inf
 
 from app.services.settings import Settings
 from core.base.errors import BadRequest
@@ -62,9 +61,7 @@ def owner_of(settings: Settings, key: str) -> str | None:
 
 
 def owner_of_user(settings: Settings, name: str) -> str | None:
-    """What the log calls somebody who signed in, whichever browser they use; None in local mode. No key
-    hashes to it: keys are 16 bytes, this is more.
-    """
+    """What the log calls who signed in, None in local mode. No key hashes to it: keys are 16 bytes."""
     return hashlib.sha256(b"signed in as: " + name.encode()).hexdigest() if settings.public else None
 
 
@@ -82,17 +79,14 @@ def check_known(owner: str | None) -> None:
 def check_steps(owner: str | None, step_budget: int) -> None:
     """Raises BadRequest for a visitor's run that is longer than they may make one."""
     if owner is not None and step_budget > MOST_STEPS:
-        raise BadRequest(
-            f"step budget {step_budget} is above {MOST_STEPS}, the most that a visitor's run may have;"
-            " lower it"
-        )
+        most = f"{MOST_STEPS}, the most that a visitor's run may have"
+        raise BadRequest(f"step budget {step_budget} is above {most}; lower it")
 
 
 def n_values(events: Iterable[StepTaken | Stopped | None]) -> int:
     """How many Q-values the log keeps of some events."""
-    return sum(
-        len(event.scores.q_values) for event in events if event is not None and event.scores is not None
-    )
+    scores = (event.scores for event in events if event is not None)
+    return sum(len(of_look.q_values) for of_look in scores if of_look is not None)
 
 
 class Turns:
@@ -114,83 +108,73 @@ class Turns:
         return place
 
 
+class _Used:
+    """What visitors used since a period began, by what it is. For any thread."""
+
+    def __init__(self, period: Callable[[], object]) -> None:
+        """period: the one that is now; with the next, all counts begin anew."""
+        self._period, self._now = period, period()
+        self._of: dict[tuple[str, str], float] = {}
+        self._lock = threading.Lock()
+
+    def spend(
+        self, what: str, owner: str | None, n: float, most: float = inf, *, only_in: object = None
+    ) -> float:
+        """What a visitor had used before; n more are counted unless that is above `most`, or the period is
+        another than `only_in`. Local mode counts nothing and has used less than nothing. Raises BadRequest as
+        `check_known`.
+        """
+        check_known(owner)
+        if owner is None:
+            return -inf
+        with self._lock:
+            if self._now != (now := self._period()):
+                self._now, self._of = now, {}
+            used = self._of.get((what, owner), 0)
+            if used + n <= most and only_in in (None, now):
+                self._of[what, owner] = used + n
+            return used
+
+
 class Allowance:
     """What visitors read and logged today, and how long reading took. One per process, for any thread."""
 
     def __init__(self, today: Callable[[], date] = lambda: datetime.now(UTC).date()) -> None:
-        self._today = today
-        self._day = today()
-        self._used: dict[str, Counter[str]] = {"read": Counter(), "logged": Counter()}
-        self._seconds: dict[str, float] = {}
-        self._lock = threading.Lock()
+        self._used = _Used(today)
 
     def read(self, owner: str | None, n_tokens: int) -> None:
         """Counts tokens about to be embedded. Raises BadRequest, counting nothing, when the day has fewer."""
-        self._spend(
-            "read",
-            owner,
-            n_tokens,
-            TOKENS_PER_DAY,
-            f"this takes about {n_tokens:,} tokens to read, and {{left:,}} of the {TOKENS_PER_DAY:,} that a"
-            " visitor has for a day are left; choose something shorter, or come back after midnight UTC",
-        )
+        used = self._used.spend("read", owner, n_tokens, TOKENS_PER_DAY)
+        if used + n_tokens > TOKENS_PER_DAY:
+            raise BadRequest(
+                f"this takes about {n_tokens:,} tokens to read, and {TOKENS_PER_DAY - used:,} of the"
+                f" {TOKENS_PER_DAY:,} that a visitor has for a day are left; choose something shorter, or"
+                " come back after midnight UTC"
+            )
 
     def read_today(self, owner: str | None) -> int:
         """Tokens counted for a visitor since midnight; 0 in local mode."""
-        with self._lock:
-            return 0 if owner is None or self._today() != self._day else self._used["read"][owner]
+        return 0 if owner is None else int(self._used.spend("read", owner, 0))
 
     def log(self, owner: str | None, n_values: int) -> None:
-        """Counts Q-values that are about to be logged, four bytes each. Raises BadRequest, and counts
-        nothing, when they are more than the day has left.
-        """
-        self._spend(
-            "logged",
-            owner,
-            4 * n_values,
-            LOGGED_BYTES_PER_DAY,
-            f"your runs of today fill the {LOGGED_BYTES_PER_DAY:,} bytes of Q-values that a visitor may log "
-            "in a day; search a shorter document, or come back after midnight UTC",
-        )
+        """Counts Q-values about to be logged, four bytes each. Raises BadRequest as `read`."""
+        n_bytes = 4 * n_values
+        if self._used.spend("logged", owner, n_bytes, LOGGED_BYTES_PER_DAY) + n_bytes > LOGGED_BYTES_PER_DAY:
+            raise BadRequest(
+                f"your runs of today fill the {LOGGED_BYTES_PER_DAY:,} bytes of Q-values that a visitor may"
+                " log in a day; search a shorter document, or come back after midnight UTC"
+            )
 
     def take_time(self, owner: str | None, seconds: float) -> None:
         """Counts time spent on a visitor's files or map. Raises BadRequest beyond the day's."""
-        check_known(owner)
-        if owner is None:
-            return
-        with self._lock:
-            self._begin_day()
-            self._seconds[owner] = self._seconds.get(owner, 0.0) + seconds
-            if self._seconds[owner] >= READING_SECONDS_PER_DAY:
-                raise BadRequest(
-                    f"reading your files and making maps of them took the {READING_SECONDS_PER_DAY:,} s that"
-                    " a visitor has for it in a day; open plain text or Markdown, or come back after midnight"
-                    " UTC"
-                )
-
-    def _begin_day(self) -> None:
-        """Forgets what was used before today."""
-        if self._today() != self._day:
-            self._day, self._used, self._seconds = self._today(), {"read": Counter(), "logged": Counter()}, {}
-
-    def _spend(
-        self, what: Literal["read", "logged"], owner: str | None, n: int, most: int, refusal: str
-    ) -> None:
-        """Counts n of a visitor's day. Raises BadRequest with `refusal`, which may name what is {left}."""
-        check_known(owner)
-        if owner is None:
-            return
-        with self._lock:
-            self._begin_day()
-            left = most - self._used[what][owner]
-            if n > left:
-                raise BadRequest(refusal.format(left=left))
-            self._used[what][owner] += n
+        if self._used.spend("seconds", owner, seconds) + seconds >= READING_SECONDS_PER_DAY:
+            raise BadRequest(
+                f"reading your files and making maps of them took the {READING_SECONDS_PER_DAY:,} s that a"
+                " visitor has for it in a day; open plain text or Markdown, or come back after midnight UTC"
+            )
 
     def meter(self, owner: str | None, n_characters: int) -> Callable[[OpenProgress], OpenProgress]:
-        """Passes on the events of an opening, and counts what must be embedded. Raises BadRequest when it is
-        too much.
-        """
+        """Passes on an opening's events, and counts what must be embedded. Raises BadRequest as `read`."""
         check_known(owner)
         counted = False
 
@@ -209,35 +193,21 @@ class LlmAllowance:
     """What the app's own language model read and wrote for visitors this hour. One a process, thread-safe."""
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._now = now
-        self._hour = self._this_hour()
-        self._used: Counter[str] = Counter()
-        self._lock = threading.Lock()
-
-    def _this_hour(self) -> datetime:
-        return self._now().replace(minute=0, second=0, microsecond=0)
+        self._hour = lambda: now().replace(minute=0, second=0, microsecond=0)
+        self._used = _Used(self._hour)
 
     def reserve(self, owner: str | None, n_tokens: int) -> datetime:
-        """Counts what a call that is about to be made may take; returns the hour it counts for. Raises
-        LlmError, and counts nothing, where less is left.
-        """
-        check_known(owner)
-        with self._lock:
-            if self._this_hour() != self._hour:
-                self._hour, self._used = self._this_hour(), Counter()
-            if owner is not None:
-                left = max(0, LLM_TOKENS_PER_HOUR - self._used[owner])
-                if n_tokens > left:
-                    raise LlmError(
-                        f"this call of the server's language model may take {n_tokens:,} tokens, and {left:,}"
-                        f" of the {LLM_TOKENS_PER_HOUR:,} that a visitor has for an hour are left; come back"
-                        f" after {self._hour + timedelta(hours=1):%H:%M} UTC"
-                    )
-                self._used[owner] += n_tokens
-            return self._hour
+        """Counts what a call may take; the hour it counts for. Raises LlmError, counting nothing."""
+        hour = self._hour()  # first: of one that ends right now nothing may be given back to the next
+        used = self._used.spend("tokens", owner, n_tokens, LLM_TOKENS_PER_HOUR)
+        if used + n_tokens > LLM_TOKENS_PER_HOUR:
+            raise LlmError(
+                f"this call of the server's language model may take {n_tokens:,} tokens, and"
+                f" {max(0, LLM_TOKENS_PER_HOUR - used):,} of the {LLM_TOKENS_PER_HOUR:,} that a visitor has"
+                f" for an hour are left; come back after {hour + timedelta(hours=1):%H:%M} UTC"
+            )
+        return hour
 
     def settle(self, owner: str | None, hour: datetime, reserved: int, spent: int) -> None:
         """What a call has really taken, in the place of what was reserved for it."""
-        with self._lock:
-            if owner is not None and hour == self._hour:
-                self._used[owner] += spent - reserved
+        self._used.spend("tokens", owner, spent - reserved, only_in=hour)

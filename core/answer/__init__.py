@@ -1,4 +1,1 @@
-"""From evidence to an answer.
-
-The extractive reader that ships, and answers of a language model that cite chunks.
-"""
+"""From evidence to answers, of the reader or a language model."""

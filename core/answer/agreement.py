@@ -1,9 +1,8 @@
 """How much of a statement's content stands in a passage.
 
-Lexical agreement, not entailment. Words that carry little are left out; names and numbers count NAME_WEIGHT
-times, since a statement with a name or a number that the passage lacks is rarely borne out by it. A word
-counts as found with another ending. It does not see who did what to whom: a statement that swaps two names of
-a passage agrees with it fully.
+Lexical agreement, not entailment. Names and numbers count NAME_WEIGHT times, since a statement with one that
+the passage lacks is rarely borne out by it. A word counts as found with another ending. It does not see who
+did what to whom: a statement that swaps two names of a passage agrees with it fully.
 """
 
 from __future__ import annotations

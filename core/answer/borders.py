@@ -3,8 +3,7 @@
 Never within a word, a bracket, a quotation, a name or markup. A span that a network points at is moved
 outward to whole words, to the sign or currency before a number, to the other bracket or quotation mark where
 that is near, to the surname behind an initial, to whole items of a list; where the other half is too far,
-what remains on the longer side is kept. Of text with markup the longest piece without any is kept. What can't
-be made whole is no answer. Pure functions of texts and places.
+what remains on the longer side is kept. What can't be made whole is no answer.
 """
 
 from __future__ import annotations
@@ -51,10 +50,12 @@ _SIGN = re.compile(
       | (?:(?<![A-Za-z])[A-Z]{1,3})?[$€£¥₹]\Z""",
     re.VERBOSE,
 )
+"""What belongs to the number that follows: a minus, a bound, a currency."""
 _COUNTRY = re.compile(r"(?<![A-Za-z])[A-Z]{1,3}\Z")
 """Before the sign of a currency."""
-"""What belongs to the number that follows: a minus, a bound, a currency."""
 _CURRENCIES = "$€£¥₹"
+_SIGN_ROOM = 210
+"""Characters before a number in which its sign, or the tag that ends there, is looked for."""
 _TAG_END = re.compile(r"<[^<>\n]{0,200}>\Z")
 _DOTTED = re.compile(r"(?<!\w)(?:[A-Za-z]\.){2,}\Z|(?<!\w)[A-Z]\.\Z|\b(?:Inc|Ltd|Corp|Jr|Sr|Bros)\.\Z")
 """Ends in a point that is its own."""
@@ -116,25 +117,18 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     """Without loose marks at the ends; a point stays that belongs to a number, file name or initial."""
     while start < end and text[start] in _LOOSE_LEFT:
         number = start + 1 + (text[start + 1 : start + 2] == " ")
-        if text[start] in "~>–" and _signs(text, number, end) <= start:
+        if text[start] in "~>–" and _whole_numbers(text, number, end)[0] <= start:
             break
-        if (
-            text[start] == "."
-            and start + 1 < end
-            and text[start + 1].isalnum()
-            and (start == 0 or not text[start - 1].isalnum())
-        ):
+        is_behind_word = text[max(0, start - 1) : start].isalnum()
+        if text[start] == "." and text[start + 1 : min(start + 2, end)].isalnum() and not is_behind_word:
             break
         start += 1
     while start < end and text[end - 1] in _LOOSE_RIGHT:
         if text[end - 1] == "." and _DOTTED.search(text[max(start, end - 10) : end]):
             break
         end -= 1
-    if (
-        start < end
-        and text[start] in _OPENING
-        and _partner(text[start + 1 : end], text[start]) == end - start - 2
-    ):
+    opens = start < end and text[start] in _OPENING
+    if opens and _partner(text[start + 1 : end], text[start]) == end - start - 2:
         return start + 1, end - 1
     return start, end
 
@@ -197,27 +191,18 @@ def _is_code(text: str, at: int) -> bool:
 
 def _whole_numbers(text: str, start: int, end: int) -> tuple[int, int]:
     """A number with its sign and currency: -0.7%, ≥5 mg, US$450."""
-    return _signs(text, start, end), end
-
-
-def _signs(text: str, start: int, end: int) -> int:
-    """Where what belongs to the number at a place begins."""
     while start < end and (text[start].isdigit() or text[start] in _CURRENCIES):
         before = text[max(0, start - _SIGN_ROOM) : start]
         sign = _SIGN.search(before) or (_COUNTRY.search(before) if text[start] in _CURRENCIES else None)
         if sign is None or _TAG_END.search(before):
             break
         start -= len(sign[0])
-    return start
-
-
-_SIGN_ROOM = 210
-"""Characters before a number in which its sign, or the tag that ends there, is looked for."""
+    return start, end
 
 
 def _whole_powers(text: str, start: int, end: int) -> tuple[int, int]:
     """A number or sign with what stands above or below it: 10^6, 10<sup>6</sup>."""
-    for power in _POWER.finditer(text, max(0, start - NEAR), min(len(text), end + NEAR)):
+    for power in _POWER.finditer(text, max(0, start - NEAR), end + NEAR):
         if power.start() < end and power.end() > start:
             start, end = min(start, power.start()), max(end, power.end())
     return start, end
@@ -268,31 +253,25 @@ def _whole_marks(text: str, start: int, end: int) -> tuple[int, int]:
         if len(places) % 2 == 0:
             continue
         first, last = places[len(places) // 2]
-        opens = (
-            last < len(text) and not text[last].isspace() and (first == 0 or not text[first - 1].isalnum())
-        )
-        if (
-            opens
-            and (other := mark.search(text, end, end + NEAR)) is not None
-            and "\n" not in text[end : other.start()]
-        ):
-            return start, other.end()
-        before = list(mark.finditer(text, max(0, start - NEAR), start))
-        if not opens and before and "\n" not in text[before[-1].end() : start]:
-            return before[-1].start(), end
+        is_behind_word = first > 0 and text[first - 1].isalnum()
+        if last < len(text) and not text[last].isspace() and not is_behind_word:  # opens
+            other = mark.search(text, end, end + NEAR)
+            if other is not None and "\n" not in text[end : other.start()]:
+                return start, other.end()
+        else:
+            before = list(mark.finditer(text, max(0, start - NEAR), start))
+            if before and "\n" not in text[before[-1].end() : start]:
+                return before[-1].start(), end
         return _longer(text, start, first, end, last - first)
     return start, end
 
 
 def _whole_names(text: str, start: int, end: int) -> tuple[int, int]:
     """A surname behind an initial, and initials with a given name before a surname."""
-    if (
-        _INITIAL.search(text[start:end])
-        and not _NO_INITIAL.search(text[max(0, end - NEAR) : end])
-        and (behind := _SURNAME.match(text, end)) is not None
-        and behind.end() - end <= NEAR
-    ):
-        end = behind.end()
+    if _INITIAL.search(text[start:end]) and not _NO_INITIAL.search(text[max(0, end - NEAR) : end]):
+        behind = _SURNAME.match(text, end)
+        if behind is not None and behind.end() - end <= NEAR:
+            end = behind.end()
     before = text[max(0, start - NEAR) : start]
     given = _GIVEN.search(before) if text[start].isupper() and not _NO_INITIAL.search(before) else None
     if given is not None:
@@ -305,9 +284,8 @@ def _whole_items(text: str, start: int, end: int) -> tuple[int, int]:
     if ";" not in text[start:end]:
         return start, end
     before, behind = text[max(0, start - NEAR) : start], text[end : end + NEAR]
-    firsts = [start - len(before) + border.end() for border in _ITEM_BORDER.finditer(before)] or (
-        [0] if start <= NEAR else []
-    )
+    firsts = [0] if start <= NEAR else []
+    firsts += [start - len(before) + border.end() for border in _ITEM_BORDER.finditer(before)]
     last = _ITEM_END.search(behind)
     if firsts and last is not None:
         return _trimmed(text, firsts[-1], end + last.start())
@@ -322,7 +300,7 @@ def _without_markup(text: str, start: int, end: int) -> tuple[int, int]:
 def _parts(text: str, start: int, end: int, border: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     """What lies between the borders in a span; a border that begins before the span counts too."""
     at = start
-    for match in border.finditer(text, max(0, start - 4 * NEAR), min(len(text), end + 4 * NEAR)):
+    for match in border.finditer(text, max(0, start - 4 * NEAR), end + 4 * NEAR):
         if match.end() <= start:
             continue
         if match.start() >= end:
@@ -339,5 +317,4 @@ def _longer(text: str, start: int, at: int, end: int, width: int = 1) -> tuple[i
 
 
 def _n_letters(text: str, start: int, end: int) -> int:
-    """Letters and digits in a span."""
     return sum(character.isalnum() for character in text[start:end])

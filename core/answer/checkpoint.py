@@ -1,8 +1,7 @@
-"""A reader on disk.
+"""A reader on disk, and how its network is loaded.
 
-`reader.json` beside a LoRA adapter and the heads, and how its network is loaded. The folder holds adapter/
-(the format of peft, bfloat16), heads.safetensors (float32) and, for a base encoder that is neither on PyPI
-nor on the hub, base/. Nothing is unpickled.
+The folder holds reader.json, adapter/ (LoRA in the format of peft, bfloat16), heads.safetensors (float32)
+and, for a base encoder that is neither on PyPI nor on the hub, base/. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -58,9 +57,7 @@ class ReaderSpec(BaseModel):
     no_answer_bias: float = 0.0
     """Added to the score of "no answer" when it is compared with answers, in nats."""
     no_answer_growth: float = Field(0.0, ge=0, le=2)
-    """The odds of "no answer" grow with the number of windows to this power: each is a further place for a
-    false answer.
-    """
+    """Power of the number of windows by which the odds of "no answer" grow: each may hold a false one."""
     rank_cost: float = Field(0.0, ge=0, le=2)
     """Log-odds that an answer loses for each passage found before its own, where they have an order."""
     confidence: Knots = AS_IT_IS
@@ -72,9 +69,7 @@ class ReaderSpec(BaseModel):
     least_guess: float = Field(0.0, ge=0, le=1)
     """What has less confidence than that is not shown."""
     training: dict[str, Any] | None = None
-    """Data, seed and settings of the training."""
     scores: dict[str, Any] | None = None
-    """What validation measured."""
 
     @field_validator("confidence", "no_answer_confidence")
     @classmethod
@@ -126,10 +121,9 @@ def load_network(folder: Path, spec: ReaderSpec) -> tuple[ReaderNetwork, FastTok
     what = f"reader {spec.name}"
     encoder, base = adapted_encoder(spec.base, folder, spec.base_sha256, folder / ADAPTER_FOLDER, what)
     tokenizer = FastTokenizer(base)
-    if spec.window > max_positions_of(encoder):
+    if spec.window > (most := max_positions_of(encoder)):
         raise BadCheckpoint(
-            f"window {spec.window} of reader {spec.name} is above {max_positions_of(encoder)}, what its"
-            f" encoder reads; correct {SPEC_FILE}"
+            f"window {spec.window} of {what} is above {most}, what its encoder reads; correct {SPEC_FILE}"
         )
     network = ReaderNetwork(encoder, spec.longest_answer, tokenizer.pad_id)
     load_heads(folder, network.heads, spec.name)

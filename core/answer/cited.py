@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -112,7 +112,6 @@ class CitedAnswer:
     cut: bool = False
     """Whether it ended because its tokens did."""
     thoughts: str = ""
-    """What the model thought first."""
 
     @property
     def supported(self) -> bool:
@@ -122,9 +121,7 @@ class CitedAnswer:
     @property
     def chunk_ids(self) -> tuple[int, ...]:
         """Every chunk cited, in order, none twice."""
-        return tuple(
-            dict.fromkeys(citation.chunk_id for sentence in self.sentences for citation in sentence.citations)
-        )
+        return _once(citation.chunk_id for sentence in self.sentences for citation in sentence.citations)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the log and the page."""
@@ -152,18 +149,14 @@ def cited_answer(
 ) -> CitedAnswer:
     """Asks `llm` over chunks, (chunk id, text) in the order in which they are numbered. No chunks: no answer,
     and nobody is asked. `metadata`: JSON-LD of the documents as text, which it may read and not cite.
-    `draft`: see `Llm`.
 
     Raises LlmError, also for a refusal and a reply without a sentence, LlmCancelled.
     """
     if not chunks:
         return CitedAnswer("", (), (), llm.name, Cost())
-    reply = llm.chat(
-        cited_messages(question, [text for _, text in chunks], metadata),
-        Sampling(max_tokens=llm.reply_tokens or _REPLY_TOKENS),
-        draft=draft,
-        cancelled=cancelled,
-    )
+    messages = cited_messages(question, [text for _, text in chunks], metadata)
+    sampling = Sampling(max_tokens=llm.reply_tokens or _REPLY_TOKENS)
+    reply = llm.chat(messages, sampling, draft=draft, cancelled=cancelled)
     text = _WRAPPED.sub("", reply.text.strip()).strip()
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise LlmError(
@@ -182,14 +175,9 @@ def cited_answer(
 def cited_messages(question: str, passages: Sequence[str], metadata: Sequence[str] = ()) -> list[Message]:
     """The conversation that asks for an answer with citations. metadata: see `cited_answer`."""
     pages = [_MARKS.quoted("metadata", text) for text in metadata if text]
-    values = {
-        "passages": "\n".join([_MARKS.numbered("passage", passages), *pages]),
-        "question": _MARKS.plain(question),
-    }
-    return [
-        Message("system", template(__package__, "cited-system").template),
-        Message("user", template(__package__, "cited-user").substitute(values)),
-    ]
+    given = "\n".join([_MARKS.numbered("passage", passages), *pages])
+    user = template(__package__, "cited-user").substitute(passages=given, question=_MARKS.plain(question))
+    return [Message("system", template(__package__, "cited-system").template), Message("user", user)]
 
 
 def checked(
@@ -202,19 +190,16 @@ def checked(
     sentences: list[CitedSentence] = []
     refused: list[int] = []
     for statement, numbers in cited_sentences(text):
-        in_range = [number for number in numbers if 1 <= number <= len(chunks)]
-        refused += [number for number in numbers if number not in in_range]
-        sentences.append(
-            CitedSentence(
-                statement, tuple(_citation(statement, *chunks[number - 1], reader) for number in in_range)
-            )
-        )
-    return tuple(sentences), tuple(dict.fromkeys(refused))
-
-
-def _citation(statement: str, chunk_id: int, passage: str, reader: Reader) -> Citation:
-    support = reader.support(statement, passage)
-    return Citation(chunk_id, support, support >= SUPPORT_THRESHOLD)
+        citations = []
+        for number in numbers:
+            if not 1 <= number <= len(chunks):
+                refused.append(number)
+                continue
+            chunk_id, passage = chunks[number - 1]
+            support = reader.support(statement, passage)
+            citations.append(Citation(chunk_id, support, support >= SUPPORT_THRESHOLD))
+        sentences.append(CitedSentence(statement, tuple(citations)))
+    return tuple(sentences), _once(refused)
 
 
 def cited_sentences(text: str) -> list[tuple[str, tuple[int, ...]]]:
@@ -279,5 +264,5 @@ def _numbers(text: str) -> Iterator[int]:
             yield from range(int(first), min(int(last or first), int(first) + _WIDEST_RANGE) + 1)
 
 
-def _once(numbers: Iterator[int] | Sequence[int]) -> tuple[int, ...]:
+def _once(numbers: Iterable[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(numbers))

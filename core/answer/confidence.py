@@ -1,8 +1,7 @@
 """From a model's probability to the share of answers that are right.
 
 A rising line through a few points, fitted by isotonic regression. Equal shares merge, and the line passes the
-middle of each merged block. Calibration error (ECE): ten bins of equal width, mean distance of confidence and
-accuracy, weighted by answers. Pure functions of numbers.
+middle of each merged block.
 """
 
 from __future__ import annotations
@@ -48,17 +47,17 @@ def fit_confidence(probabilities: Sequence[float], right: Sequence[bool]) -> Kno
     """
     order = np.argsort(probabilities, kind="stable")
     places, hits = np.asarray(probabilities, np.float64)[order], np.asarray(right, np.float64)[order]
-    blocks: list[_Block] = []
+    blocks: list[np.ndarray] = []  # (sum of probabilities, number right, answers)
     first = 0
     while first < len(order):
         last = first + FEWEST_IN_BLOCK
         if last < len(order):  # equal places stay together: their order says nothing
             last = int(np.searchsorted(places, places[last - 1], side="right"))
-        block = (float(places[first:last].sum()), float(hits[first:last].sum()), len(places[first:last]))
+        block = np.array([places[first:last].sum(), hits[first:last].sum(), len(places[first:last])])
         if blocks and block[2] < FEWEST_IN_BLOCK:
-            block = _together(blocks.pop(), block)
+            block += blocks.pop()
         while blocks and (_share(blocks[-1]) >= _share(block) or _place(blocks[-1]) == _place(block)):
-            block = _together(blocks.pop(), block)
+            block += blocks.pop()
         blocks.append(block)
         first = last
     points = tuple((_place(block), round(_share(block), 4)) for block in blocks)
@@ -66,35 +65,22 @@ def fit_confidence(probabilities: Sequence[float], right: Sequence[bool]) -> Kno
 
 
 def expected_calibration_error(confidences: Sequence[float], right: Sequence[bool]) -> float | None:
-    """ECE; None without answers.
+    """ECE: ten bins of equal width, mean distance weighted by answers; None without any.
 
     >>> expected_calibration_error([0.75, 0.75], [True, False])
     0.25
     """
     if not len(confidences):
         return None
-    bins = np.minimum((np.asarray(confidences) * _BINS).astype(int), _BINS - 1)
-    distances = [
-        abs(np.mean(np.asarray(confidences)[bins == b]) - np.mean(np.asarray(right)[bins == b]))
-        * np.mean(bins == b)
-        for b in np.unique(bins)
-    ]
-    return float(sum(distances))
+    sure, hits = np.asarray(confidences), np.asarray(right)
+    bins = np.minimum((sure * _BINS).astype(int), _BINS - 1)
+    members = [bins == b for b in np.unique(bins)]
+    return float(sum(abs(np.mean(sure[own]) - np.mean(hits[own])) * np.mean(own) for own in members))
 
 
-_Block = tuple[float, float, int]
-"""(sum of probabilities, number right, answers)."""
+def _place(block: np.ndarray) -> float:
+    return round(float(block[0] / block[2]), 4)
 
 
-def _together(one: _Block, other: _Block) -> _Block:
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
-
-
-def _place(block: _Block) -> float:
-    total, _, n = block
-    return round(total / n, 4)
-
-
-def _share(block: _Block) -> float:
-    _, hits, n = block
-    return (hits + 1) / (n + 2)
+def _share(block: np.ndarray) -> float:
+    return float((block[1] + 1) / (block[2] + 2))

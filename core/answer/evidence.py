@@ -1,15 +1,17 @@
-"""An answer from chunks.
+"""What a reader says of the evidence of a run.
 
-What a reader says of the evidence of a run, with the place in its chunk, as log, page and command line hold
-it. Evidence is read in document order, and the JSON-LD of the pages (RES-RAG eq. 7) is read where the chunks
+Evidence is read in document order, and the JSON-LD of the pages (RES-RAG eq. 7) is read where the chunks
 alone hold no sure answer: an answer from it cites no chunk.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast, get_args
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from core.answer.kinds import Asks, unanswered
 from core.answer.protocol import Reader, Span, State
@@ -30,13 +32,11 @@ class EvidenceAnswer:
     confidence: float | None
     """None where nobody measured it, as with language models."""
     by: str
-    """Name of who answered."""
     citations: tuple[int, ...] = ()
     """Chunks that the answer rests on; none for "yes", "no" and an empty answer."""
     place: Place | None = None
     """Where the answer stands in the text of the cited chunk."""
     state: State = "answer"
-    """What a reader is told."""
     passage: int | None = None
     """Chunk in which an answer is likeliest: what is worth reading, whatever the state."""
     nearest: Place | None = None
@@ -64,11 +64,9 @@ class EvidenceAnswer:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; `span` is None where no place can be pointed at."""
-        span = (
-            None
-            if self.place is None
-            else {"chunk_id": self.citations[0], "start": self.place[0], "end": self.place[1]}
-        )
+        span = None
+        if self.place is not None:
+            span = {"chunk_id": self.citations[0], "start": self.place[0], "end": self.place[1]}
         return {
             "state": self.state,
             "text": self.told_text,
@@ -89,59 +87,38 @@ class EvidenceAnswer:
 
         Older logs have no state and tell a guess by `reliable`.
         """
-        text, confidence, by, cited, span = (
-            values.get(name) for name in ("text", "confidence", "by", "citations", "span")
+        span, reliable = values.get("span"), values.get("reliable", True)
+        told = "absent" if not values.get("text") else "answer" if reliable else "guess"
+        known = {"state": told, "confidence": None, "citations": None, **values}
+        try:
+            known["place"] = None if span is None else [span["start"], span["end"]]
+            answer = _ADAPTER.validate_json(json.dumps(known), strict=True)
+            is_first = span is None or answer.citations[:1] == (span["chunk_id"],)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+        return answer if type(reliable) is bool and is_first and answer._fits(texts) else None
+
+    def _fits(self, texts: Mapping[int, str]) -> bool:
+        """Whether it may have been read off chunks of these texts."""
+        cited = texts.get(self.citations[0], "") if self.citations else ""
+        nearest_in = "" if self.passage is None else texts.get(self.passage, "")
+        named = {*self.citations} if self.passage is None else {*self.citations, self.passage}
+        return (
+            (self.confidence is None or 0 <= self.confidence <= 1)
+            and texts.keys() >= named
+            and (self.document is None or (self.document >= 0 and not self.citations))
+            and bool(self.text) == (self.state in ("answer", "guess"))
+            and (self.asks is None) == (self.state != "passages")
+            and (self.place is None or (_is_in(self.place, cited) and cited[slice(*self.place)] == self.text))
+            and (self.nearest is None or _is_in(self.nearest, nearest_in))
         )
-        measured = isinstance(confidence, int | float) and 0 <= confidence <= 1
-        if not isinstance(text, str) or not isinstance(by, str) or not (measured or confidence is None):
-            return None
-        sure = None if confidence is None else float(confidence)
-        if not isinstance(cited, list) or not all(
-            type(chunk_id) is int and chunk_id in texts for chunk_id in cited
-        ):
-            return None
-        passage, nearest, asks, document = (
-            values.get(name) for name in ("passage", "nearest", "asks", "document")
-        )
-        state = _state_from(values, text)
-        if state is None or not (passage is None or (type(passage) is int and passage in texts)):
-            return None
-        if not (document is None or (type(document) is int and document >= 0 and not cited)):
-            return None
-        if (asks in get_args(Asks)) != (state == "passages"):
-            return None
-        if nearest is not None:
-            nearest = None if passage is None else _place_from(nearest, texts[passage])
-            if nearest is None:
-                return None
-        place = None
-        if span is not None:
-            if not isinstance(span, dict) or span.get("chunk_id") not in cited[:1]:
-                return None
-            place = _place_from([span.get("start"), span.get("end")], texts[cited[0]])
-            if place is None or texts[cited[0]][slice(*place)] != text or document is not None:
-                return None
-        return cls(text, sure, by, tuple(cited), place, state, passage, nearest, asks, document)
 
 
-def _state_from(values: Mapping[str, Any], text: str) -> State | None:
-    """The state that somebody wrote down; None where it does not fit the text."""
-    reliable = values.get("reliable", True)
-    if type(reliable) is not bool:
-        return None
-    told: State = "absent" if not text else "answer" if reliable else "guess"
-    state = values.get("state", told)
-    if state not in get_args(State) or bool(text) != (state in ("answer", "guess")):
-        return None
-    return cast(State, state)
+_ADAPTER = TypeAdapter(EvidenceAnswer)
 
 
-def _place_from(value: Any, text: str) -> Place | None:
-    """A place in a text that somebody wrote down."""
-    if not isinstance(value, list) or len(value) != 2 or not all(type(at) is int for at in value):
-        return None
-    start, end = value
-    return (start, end) if 0 <= start < end <= len(text) else None
+def _is_in(place: Place, text: str) -> bool:
+    return 0 <= place[0] < place[1] <= len(text)
 
 
 def found_order(trace: Trace) -> tuple[int, ...]:
@@ -192,31 +169,32 @@ def _from_chunks(
         [order.index(chunk_id) for chunk_id in ids] if order else []
         for ids, order in zip(chunk_ids, found, strict=True)
     ]
+    read = reader.read_many(questions, passages, ranks)
     answers = []
-    for question, ids, above, answer in zip(
-        questions, chunk_ids, contexts, reader.read_many(questions, passages, ranks), strict=True
-    ):
-        span, likeliest = answer.span, answer.likeliest
+    for question, ids, above, answer in zip(questions, chunk_ids, contexts, read, strict=True):
         no_words = answer.state in ("absent", "unsure")
-        asks = unanswered(question, answer.text, is_absent=no_words) if likeliest is not None else None
-        is_told = asks is None and not no_words
-        answers.append(
-            EvidenceAnswer(
-                answer.text,
-                round(answer.confidence, 4),
-                reader.name,
-                (ids[span.passage],) if span is not None and is_told else (),
-                _place(span, ids, above) if span is not None and is_told else None,
-                "passages" if asks is not None else answer.state,
-                None if likeliest is None else ids[likeliest.passage],
-                None if likeliest is None else _place(likeliest, ids, above),
-                asks,
-            )
+        is_read = answer.likeliest is not None
+        asks = unanswered(question, answer.text, is_absent=no_words) if is_read else None
+        cited, place = _stands(None if asks or no_words else answer.span, ids, above)
+        passage, nearest = _stands(answer.likeliest, ids, above)
+        confidence = round(answer.confidence, 4)
+        citations = () if cited is None else (cited,)
+        state: State = "passages" if asks else answer.state
+        told = EvidenceAnswer(
+            answer.text, confidence, reader.name, citations, place, state, passage, nearest, asks
         )
+        answers.append(told)
     return answers
 
 
-def _place(span: Span, chunk_ids: Sequence[int], contexts: Mapping[int, str]) -> Place | None:
-    """Where a span stands in the chunk itself; None where it begins in what was read before it."""
-    shift = len(below(contexts.get(chunk_ids[span.passage], ""), ""))
-    return (span.start - shift, span.end - shift) if span.start >= shift else None
+def _stands(
+    span: Span | None, chunk_ids: Sequence[int], contexts: Mapping[int, str]
+) -> tuple[int | None, Place | None]:
+    """The chunk of a span and its place there; no place where it begins in what was read before the chunk."""
+    if span is None:
+        return None, None
+    chunk_id = chunk_ids[span.passage]
+    shift = len(below(contexts.get(chunk_id, ""), ""))
+    if span.start < shift:
+        return chunk_id, None
+    return chunk_id, (span.start - shift, span.end - shift)

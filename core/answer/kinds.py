@@ -2,7 +2,6 @@
 
 Yes or no, how many of a list, which of two is more: the reader points at words, and these want a judgement,
 a count or a comparison of its own. Why and how are answered by a phrase at times, and often by a passage.
-Told by the words of the question, English ones. Pure functions.
 """
 
 from __future__ import annotations

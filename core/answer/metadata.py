@@ -1,7 +1,4 @@
-"""JSON-LD of the documents as an answer model reads it.
-
-RES-RAG eq. 7: as JSON for a language model, as lines of prose for the reader.
-"""
+"""JSON-LD of documents (RES-RAG eq. 7) as an answer model reads it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""The reader's network.
+"""The reader's network: the base encoder with two heads.
 
-The base encoder with two heads, and one distribution over everything a window may answer. A window answers
-with one of its spans, or with one of CLASSES. A span's score is that of its first token as a beginning plus
-that of its last token as an end; all spans within one passage up to the longest answer compete with the
-classes in one softmax, so a string that occurs twice may share its probability between its places, and
-training need not know which of them is meant.
+A window answers with one of its spans, or with one of CLASSES. A span's score is that of its first token as a
+beginning plus that of its last token as an end; all spans within one passage up to the longest answer compete
+with the classes in one softmax, so a string that occurs twice may share its probability between its places,
+and training need not know which of them is meant.
 """
 
 from __future__ import annotations
@@ -73,13 +72,10 @@ class ReaderNetwork(nn.Module):
             n = len(window.ids)
             ids[row, :n], mask[row, :n], segments[row, window.n_question : n] = torch.tensor(window.ids), 1, 1
             passages[row, :n] = torch.from_numpy(window.passages)
-            begins[row, :n], ends[row, :n] = (
-                torch.from_numpy(window.may_begin),
-                torch.from_numpy(window.may_end),
-            )
-        hidden = self.hidden_states(
-            ids.to(device), mask.to(device), *([segments.to(device)] if self.reads_segments else [])
-        ).float()
+            begins[row, :n] = torch.from_numpy(window.may_begin)
+            ends[row, :n] = torch.from_numpy(window.may_end)
+        inputs = [ids, mask, segments] if self.reads_segments else [ids, mask]
+        hidden = self.hidden_states(*(given.to(device) for given in inputs)).float()
         borders = self.borders(hidden)
         allowed = _allowed(passages, begins, ends, self.longest_answer).to(device)
         spans = borders[:, :, 0, None] + _shifted(borders[:, :, 1], self.longest_answer, 0.0)
@@ -100,9 +96,5 @@ def _shifted(values: torch.Tensor, width: int, filler: float) -> torch.Tensor:
 def _allowed(passages: torch.Tensor, begins: torch.Tensor, ends: torch.Tensor, width: int) -> torch.Tensor:
     """(B, T, width) bool: the span lies within one passage and between word borders."""
     same = _shifted(passages, width, -1) == passages[:, :, None]
-    return (
-        same
-        & (passages >= 0)[:, :, None]
-        & begins[:, :, None]
-        & _shifted(ends.to(torch.int8), width, 0).bool()
-    )
+    may_begin = (begins & (passages >= 0))[:, :, None]
+    return same & may_begin & _shifted(ends.to(torch.int8), width, 0).bool()

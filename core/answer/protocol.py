@@ -11,9 +11,8 @@ from typing import Literal, Protocol
 
 State = Literal["answer", "guess", "unsure", "absent", "passages"]
 """answer: sure enough to be relied on. guess: to be checked. unsure: an answer is likelier than none, and
-which words it is can't be told. absent: "no answer" is likelier than any.
-passages: no span can answer such a question, so what bears on it is shown instead (see
-`core.answer.kinds`).
+which words it is can't be told. absent: "no answer" is likelier than any. passages: no span can answer such a
+question (`core.answer.kinds`), so what bears on it is shown instead.
 """
 
 

@@ -1,10 +1,9 @@
-"""The extractive reader.
+"""The extractive reader: it points at the span that answers.
 
-Points at the span of the passages that answers a question, or says that none does. Every window of a question
-competes in one distribution. A span's odds are those against its own window's "none", so "no answer" has the
-odds 1 once for all windows, and more for many where the reader's record says so; places with the same words
-share their probability. The best answer is given where its calibrated confidence (see `confidence`) is enough
-for a guess, and for no answer otherwise.
+Every window of a question competes in one distribution. A span's odds are those against its own window's
+"none", so "no answer" has the odds 1 once for all windows, and more for many where the reader's record says
+so; places with the same words share their probability. The best answer is given where its calibrated
+confidence is enough for a guess, and none otherwise.
 """
 
 from __future__ import annotations
@@ -114,9 +113,8 @@ class ExtractiveReader:
         network, self.tokenizer = load_network(folder, self.spec)
         self._network = network.to(self.device)
         self._network.encoder.to(fast_dtype(self.device))
-        network.hidden_states = TracedLater(
-            network.hidden_states, network.encoder, 3 if network.reads_segments else 2
-        )
+        n_inputs = 3 if network.reads_segments else 2
+        network.hidden_states = TracedLater(network.hidden_states, network.encoder, n_inputs)
 
     def read(self, question: str, passages: Sequence[str]) -> Answer:
         return self.read_many([question], [passages])[0]
@@ -173,10 +171,8 @@ class ExtractiveReader:
         what "no answer" gains by so many windows. The chance falls with the rank of the best passage in it,
         and is the same for all where passages have no order.
         """
-        best = [
-            min(ranks[passage] for passage in set(window.passages.tolist()) - {NOWHERE}) if ranks else 0
-            for window in windows
-        ]
+        read = [set(window.passages.tolist()) - {NOWHERE} for window in windows]
+        best = [min(ranks[passage] for passage in passages) if ranks else 0 for passages in read]
         chances = (1.0 + np.array(best)) ** _RANK_POWER
         gain = self.spec.no_answer_growth * np.log(len(windows))
         log_weights: np.ndarray = np.log(chances / chances.sum()) - gain
@@ -184,10 +180,10 @@ class ExtractiveReader:
 
     def _candidates(self, rows: Sequence[Window]) -> list[_Scored]:
         """What each window says, in order."""
+        if not rows:
+            return []
         scored: dict[int, _Scored] = {}
-        for batch in (
-            batches_by_length([len(row.ids) for row in rows], _BATCH_TOKENS[self.device.type]) if rows else ()
-        ):
+        for batch in batches_by_length([len(row.ids) for row in rows], _BATCH_TOKENS[self.device.type]):
             with urgent(), torch.inference_mode():
                 logits = self._network([rows[i] for i in batch])
             scored.update(zip(batch, _scored([rows[i] for i in batch], logits), strict=True))
@@ -196,37 +192,29 @@ class ExtractiveReader:
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """A window's best (log-odds, passage, start, end); a class has passage -1 and its number as start."""
+    """A window's best answers, spans without their texts."""
 
-    best: tuple[tuple[float, int, int, int], ...]
+    best: tuple[Candidate, ...]
     total: float
     """Log of the odds of all answers together."""
 
 
 def _scored(windows: Sequence[Window], logits: Logits) -> Iterator[_Scored]:
-    classes = logits.classes.cpu().numpy()
-    totals = (
-        torch.cat([logits.spans.flatten(1), logits.classes[:, NONE + 1 :]], dim=1).logsumexp(1).cpu().numpy()
-    )
-    longest = logits.spans.shape[2]
-    values, places = logits.spans.flatten(1).topk(min(_BEST_SPANS, logits.spans[0].numel()), dim=1)
-    for row, window in enumerate(windows):
-        none = float(classes[row, NONE])
+    spans, longest = logits.spans.flatten(1), logits.spans.shape[2]
+    totals = torch.cat([spans, logits.classes[:, NONE + 1 :]], dim=1).logsumexp(1).tolist()
+    values, places = spans.topk(min(_BEST_SPANS, spans.shape[1]), dim=1)
+    for row, (window, classes) in enumerate(zip(windows, logits.classes.tolist(), strict=True)):
+        none = classes[NONE]
         best = [
-            (float(classes[row, number]) - none, -1, number, 0) for number in range(NONE + 1, len(CLASSES))
+            Candidate(CLASSES[number], classes[number] - none, None)
+            for number in range(NONE + 1, len(CLASSES))
         ]
         for value, place in zip(values[row].tolist(), places[row].tolist(), strict=True):
             first, more = divmod(place, longest)
             if np.isfinite(value):
-                best.append(
-                    (
-                        value - none,
-                        int(window.passages[first]),
-                        int(window.starts[first]),
-                        int(window.ends[first + more]),
-                    )
-                )
-        yield _Scored(tuple(best), float(totals[row]) - none)
+                at = (window.passages[first], window.starts[first], window.ends[first + more])
+                best.append(Candidate("", value - none, Span(*map(int, at))))
+        yield _Scored(tuple(best), totals[row] - none)
 
 
 def _pooled(
@@ -234,33 +222,27 @@ def _pooled(
 ) -> Reading:
     """One distribution over the answers of all windows of a question: the weighted sum of their odds."""
     groups: dict[str, list[Candidate]] = {}
-    for log_odds, passage, first, last in (
-        (log_odds + weight, *place)
-        for window, weight in zip(windows, log_weights.tolist(), strict=True)
-        for log_odds, *place in window.best
-    ):
-        place = (first, last) if passage < 0 else whole(passages[passage], first, last)
-        if place is None:
-            continue
-        text = CLASSES[first] if passage < 0 else without_halves(passages[passage][slice(*place)])
-        span = None if passage < 0 else Span(passage, *place)
-        groups.setdefault(plain_answer(text) or text, []).append(Candidate(text, log_odds, span))
-    answers = [
-        (
-            max(group, key=lambda one: one.log_odds),
-            float(np.logaddexp.reduce([one.log_odds for one in group])),
-        )
-        for group in groups.values()
-    ]
-    return Reading(
-        tuple(sorted(answers, key=lambda answer: -answer[1])),
-        float(np.logaddexp.reduce([window.total for window in windows] + log_weights)),
-        tuple(ranks),
-    )
+    for window, weight in zip(windows, log_weights.tolist(), strict=True):
+        for one in window.best:
+            text, span = one.text, one.span
+            if span is not None:
+                passage = passages[span.passage]
+                place = whole(passage, span.start, span.end)
+                if place is None:
+                    continue
+                text, span = without_halves(passage[slice(*place)]), Span(span.passage, *place)
+            group = groups.setdefault(plain_answer(text) or text, [])
+            group.append(Candidate(text, one.log_odds + weight, span))
+    answers = []
+    for group in groups.values():
+        total = float(np.logaddexp.reduce([one.log_odds for one in group]))
+        answers.append((max(group, key=lambda one: one.log_odds), total))
+    falling = tuple(sorted(answers, key=lambda answer: -answer[1]))
+    all_of_them = float(np.logaddexp.reduce([window.total for window in windows] + log_weights))
+    return Reading(falling, all_of_them, tuple(ranks))
 
 
 readers_in_use = InUse(lambda folder, device: ExtractiveReader(folder, str(device)))
-"""Of this process."""
 
 
 def load_reader(folder: Path | None = None, device: str | None = None) -> ExtractiveReader:

@@ -1,12 +1,9 @@
 """A question and its passages as rows of tokens.
 
-What the reader sees at once, and which characters each token stands for.
-
     [CLS] question [SEP] passage [SEP] passage [SEP] ...
 Passages follow each other in the order given, as many as fit in a window; one that fits in none is read in
 pieces that overlap. So an answer that needs two passages has both before it where they are short enough.
-Decides that only so much of the passages is read, that an answer begins and ends at word borders, and that
-halves of characters are read as "unknown": offsets stay those of the text.
+Halves of characters are read as "unknown": offsets stay those of the text.
 """
 
 from __future__ import annotations
@@ -77,16 +74,13 @@ def read_windows(
     room = window - len(question_ids) - 2
     rows: list[list[_Piece]] = [[]]
     left = room
-    for piece in (
-        piece
-        for passage, (ids, spans) in enumerate(pieces)
-        for piece in _pieces(_Piece(passage, ids, spans), room - 1)
-    ):
-        if len(piece.ids) + 1 > left:
-            rows.append([])
-            left = room
-        rows[-1].append(piece)
-        left -= len(piece.ids) + 1
+    for passage, (ids, spans) in enumerate(pieces):
+        for piece in _pieces(_Piece(passage, ids, spans), room - 1):
+            if len(piece.ids) + 1 > left:
+                rows.append([])
+                left = room
+            rows[-1].append(piece)
+            left -= len(piece.ids) + 1
     return [_window(tokenizer, question_ids, row, texts) for row in rows if row]
 
 

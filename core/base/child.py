@@ -1,10 +1,9 @@
 """Child processes of this project, and what they may use.
 
 A child is a module of `core` that takes jobs on stdin and answers on stdout, in frames: a line of JSON that
-says how many bytes of payload follow. Whoever waits is asked ten times a second whether to go on. Of the
-environment a child gets where programs and temporary files lie, no key that may stand there. The second half
-is the child's own: it bounds itself once its libraries are imported. A limit that strikes ends the process;
-the parent says so to the person. A child ends with its parent, too, however that ends.
+says how many bytes of payload follow. Of the environment it gets where programs and temporary files lie, no
+key that may stand there. It bounds itself once its libraries are imported: a limit that strikes ends the
+process, and so does its parent's end.
 """
 
 from __future__ import annotations
@@ -117,11 +116,9 @@ def ask(
     most_bytes: int,
     spend: Spend = lambda _: None,
 ) -> tuple[dict[str, Any], bytes]:
-    """One job's answer, at most `most_bytes` of it, and no later than CLOCK_FACTOR times its computing time
-    `seconds`.
+    """One job's answer of `most_bytes` at most, within CLOCK_FACTOR times its computing time `seconds`.
 
-    Raises ChildEnded; what `waiting` and `spend` raise passes through. The child is to be ended by the caller
-    after either.
+    Raises ChildEnded, and what `waiting` and `spend` raise; the caller then has to end the child.
     """
     channel = _Channel(child, waiting, spend, time.monotonic() + CLOCK_FACTOR * seconds, most_bytes)
     frame = {**head, "seconds": seconds, "payload": memoryview(payload).nbytes}
@@ -233,10 +230,8 @@ def _end_with_parent() -> None:
 def _limit_memory_and_files(most_bytes: int) -> None:
     """Memory beyond what is taken by now; no file may grow by a byte."""
     with suppress(FileNotFoundError):  # elsewhere than on Linux the system knows no such limit
-        n_bytes = (
-            int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-        )
-        _limit(resource.RLIMIT_AS, n_bytes + most_bytes)
+        n_pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        _limit(resource.RLIMIT_AS, n_pages * resource.getpagesize() + most_bytes)
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_CORE, 0)
 

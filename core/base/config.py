@@ -51,27 +51,18 @@ MAX_TEMPERATURE = 1_000_000.0
 @cache
 def setting_help(config: type) -> dict[str, str]:
     """What a config's class says under each setting, by the setting's name: help of flags and forms."""
-    (body,) = (
-        node.body
-        for node in ast.parse(dedent(inspect.getsource(config))).body
-        if isinstance(node, ast.ClassDef)
-    )
+    (defined,) = ast.parse(dedent(inspect.getsource(config))).body
+    assert isinstance(defined, ast.ClassDef)
     helps = dict(setting_help(config.__base__)) if is_dataclass(config.__base__) else {}
-    for setting, text in pairwise(body):
-        is_text = (
-            isinstance(text, ast.Expr)
-            and isinstance(text.value, ast.Constant)
-            and isinstance(text.value.value, str)
-        )
-        if isinstance(setting, ast.AnnAssign) and isinstance(setting.target, ast.Name) and is_text:
-            helps[setting.target.id] = " ".join(str(ast.literal_eval(text.value)).split())  # type: ignore[attr-defined]
+    for pair in pairwise(defined.body):
+        match pair:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                helps[name] = " ".join(text.split())
     return helps
 
 
 def help_of(config: type, name: str, none: str = "empty") -> str:
-    """What a form says under a control: the first sentence about its setting. `none`: what the control
-    calls None.
-    """
+    """What a form says under a control: its setting's first sentence. `none`: what the control calls None."""
     sentence, *_ = re.split(r"\.(?= [A-Z(]|$)", setting_help(config)[name])
     return worded(sentence, {"None": none, "True": "On", "False": "Off"})
 
@@ -87,9 +78,7 @@ def words(name: str) -> str:
 
 
 def check_numbers(settings: object, least: Mapping[str, int], above_0: Sequence[str] = ()) -> None:
-    """Raises BadRequest when a number among the settings is below the least it may be; any other
-    must be finite and not negative, and not 0 where it is named in `above_0`.
-    """
+    """Raises BadRequest for numbers below their `least`, infinite, negative or, in `above_0`, 0."""
     for name, value in vars(settings).items():
         if name in least and value < least[name]:
             raise BadRequest(f"{words(name)} {value} is below {least[name]}; choose {least[name]} or more")
@@ -152,24 +141,17 @@ class EpisodeConfig:
     forbidden: tuple[int, ...] = ()
     """Ids of chunks that must not be chosen."""
     searched: tuple[tuple[int, int], ...] = ()
-    """Ranges [first, last) of the chunks that were embedded when the question was asked: the others have no Q
-    and can't be chosen. Empty: all.
-    """
+    """Ranges [first, last) of the chunks embedded by then: others have no Q, can't be chosen. Empty: all."""
 
     def __post_init__(self) -> None:
         if self.step_budget < 1:
             raise BadRequest(f"step budget {self.step_budget} must be at least 1")
         if not 0 <= self.temperature <= MAX_TEMPERATURE:
             raise BadRequest(f"temperature {self.temperature} must be between 0 and {MAX_TEMPERATURE:,.0f}")
-        if self.stop_threshold is not None and not math.isfinite(self.stop_threshold):
-            raise BadRequest(
-                f"stop threshold {self.stop_threshold} must be a finite number, or none to never stop early"
-            )
-        if self.review_threshold is not None and not math.isfinite(self.review_threshold):
-            raise BadRequest(
-                f"review threshold {self.review_threshold} must be a finite number, or none to keep all that"
-                " was chosen"
-            )
+        for name, none in (("stop", "never stop early"), ("review", "keep all that was chosen")):
+            value = getattr(self, f"{name}_threshold")
+            if value is not None and not math.isfinite(value):
+                raise BadRequest(f"{name} threshold {value} must be a finite number, or none to {none}")
         if not 1 <= self.beam_width <= MAX_BEAM_WIDTH:
             raise BadRequest(f"beam width {self.beam_width} must be between 1 and {MAX_BEAM_WIDTH}")
         if self.top_k_actions is not None and self.top_k_actions < 1:
@@ -199,28 +181,23 @@ class EpisodeConfig:
                 f"{len(named):,} chunks are forced or forbidden, more than {MAX_NAMED:,}; name fewer, or open"
                 " a document without them"
             )
-        outside = [chunk_id for chunk_id in named if not 0 <= chunk_id < n_chunks]
-        if outside:
+        if outside := [chunk_id for chunk_id in named if not 0 <= chunk_id < n_chunks]:
             raise BadRequest(
                 f"chunk {outside[0]} does not exist; forced and forbidden chunks must be between 0 and"
                 f" {n_chunks - 1}"
             )
-        both = set(self.forbidden) & {chunk_id for _, chunk_id in self.forced}
-        if both:
+        if both := set(self.forbidden) & {chunk_id for _, chunk_id in self.forced}:
             raise BadRequest(f"chunk {min(both)} is both forced and forbidden; take one of the two back")
-        if self.searched:
-            there = self.searched_chunks(n_chunks)
-            missing = [chunk_id for _, chunk_id in self.forced if not there[chunk_id]]
-            if missing:
-                raise BadRequest(
-                    f"chunk {missing[0]} is not embedded yet; choose another one, or wait until all are"
-                )
+        there = self.searched_chunks(n_chunks)
+        if missing := [chunk_id for _, chunk_id in self.forced if not there[chunk_id]]:
+            raise BadRequest(
+                f"chunk {missing[0]} is not embedded yet; choose another one, or wait until all are"
+            )
 
     def check_forced(self) -> None:
         """Raises BadRequest where an agent could not make each forced choice at its step."""
         steps, chunk_ids = [step for step, _ in self.forced], [chunk_id for _, chunk_id in self.forced]
-        outside = [step for step in steps if not 1 <= step <= self.step_budget]
-        if outside:
+        if outside := [step for step in steps if not 1 <= step <= self.step_budget]:
             raise BadRequest(
                 f"a chunk is forced at step {outside[0]}; forced steps must be between 1 and the budget of"
                 f" {self.step_budget}"

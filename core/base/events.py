@@ -1,14 +1,13 @@
-"""What a run says while it goes.
+"""What a run says while it goes: frozen events, and their trace.
 
-A stream of frozen events, and the trace they fold into. Each event is small and turns into JSON. The Q-values
-and positions of all N chunks ride along as `StepScores`, arrays that never enter the JSON form; whoever wants
-to keep them (log, tiles) takes them from the event.
+The Q-values and positions of all N chunks ride along as `StepScores`, arrays that never enter the JSON form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -67,9 +66,7 @@ class StepTaken:
     milliseconds: float
     """Wall clock of this step: state embedding, scoring, choice."""
     content_q: float | None = None
-    """What the content of the chosen chunk contributes to Q, no vector turned; the rest is its position's and
-    its words'. None for Q of one part.
-    """
+    """The content's share of Q, no vector turned; the rest is position and words. None for Q of one part."""
     words_q: float | None = None
     """What the question's words contribute to Q of the chosen chunk; None where no words are counted."""
     reranked_q: float | None = None
@@ -86,9 +83,7 @@ class StepTaken:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Last event of every run that was not cancelled. `chunk_id` and `q_value`: the best action
-    that was not taken, if any is left.
-    """
+    """Last event of a run not cancelled. `chunk_id`, `q_value`: the best action not taken, if any is left."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
@@ -155,9 +150,8 @@ class Trace:
     @property
     def milliseconds(self) -> float:
         """Wall clock of all looks together."""
-        return sum(step.milliseconds for step in self.steps) + (
-            self.stopped.milliseconds if self.stopped else 0.0
-        )
+        last_look = 0.0 if self.stopped is None else self.stopped.milliseconds
+        return sum(step.milliseconds for step in self.steps) + last_look
 
     def scores_at(self, step: int) -> StepScores | None:
         """Arrays of 1-based `step`; step len(steps) + 1 is the look after which the agent stopped."""
@@ -191,14 +185,10 @@ def share_searched(trace: Trace) -> float:
 
 def fold(events: Iterable[Event]) -> Trace:
     """The trace of a stream of events. Raises ValueError unless the first is RunStarted."""
-    trace: Trace | None = None
-    for event in events:
-        if trace is None:
-            if not isinstance(event, RunStarted):
-                raise ValueError(f"a run begins with run_started, not {event.event}")
-            trace = Trace(event)
-        else:
-            trace = trace.with_event(event)
-    if trace is None:
+    stream = iter(events)
+    started = next(stream, None)
+    if started is None:
         raise ValueError("no events: nothing ran")
-    return trace
+    if not isinstance(started, RunStarted):
+        raise ValueError(f"a run begins with run_started, not {started.event}")
+    return reduce(Trace.with_event, stream, Trace(started))

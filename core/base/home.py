@@ -1,8 +1,7 @@
 """Where this machine keeps what the library stores.
 
-Caches and the default log, and how much of it the caches may be. What was not used for longest goes first:
-whole files, a table of chunks each, and all vectors of one encoder; a cache has parts, a folder each, which
-know nothing of each other, so that nobody learns from their own part what others opened.
+Caches and the default log, and how much of it the caches may be; what was not used for longest goes first. A
+cache has parts, a folder each, so that nobody learns from their own part what others opened.
 """
 
 from __future__ import annotations
@@ -13,10 +12,12 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from core.base.errors import BadRequest
+
+if TYPE_CHECKING:
+    import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 """Of the repository, where what ships with it lies."""
@@ -39,10 +40,8 @@ def cache_folder(name: str, part: str = "") -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder and those above it. Raises OSError.
-
-    Where it lies in the home folder, that one becomes its owner's alone: other accounts of the machine would
-    read all texts and questions.
+    """Makes a folder and those above it. The home folder becomes its owner's alone: other accounts of the
+    machine would read all texts and questions. Raises OSError.
     """
     top = home()
     if folder.absolute().is_relative_to(top.absolute()):
@@ -66,9 +65,9 @@ def cache_bytes(environ: Mapping[str, str] = os.environ) -> int:
 
 
 def keep_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes a file of a cache, beside and renamed into place. One that can't be written only costs time, so
-    errors are left to whoever makes the arrays again.
-    """
+    """Writes a file of a cache, beside and renamed into place; one that can't be written only costs time."""
+    import numpy as np  # not above: the child that answers SQL starts in half the time without
+
     temporary = path.with_suffix(f".{os.getpid()}.tmp.npz")
     try:
         make_folder(path.parent)
@@ -81,6 +80,8 @@ def keep_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 def kept_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of `keep_arrays`; none for a missing or damaged file (the archive carries checksums)."""
+    import numpy as np
+
     try:
         with np.load(path, allow_pickle=False) as stored:
             return dict(stored)
@@ -100,14 +101,8 @@ def trim_caches(most_bytes: int, parts_since: float = 0.0) -> int:
             with suppress(OSError):  # another process was first
                 stat = path.stat()
                 if not path.is_dir():
-                    files.append(
-                        (
-                            max(stat.st_atime, stat.st_mtime),
-                            stat.st_size,
-                            path,
-                            path.parent != cache_folder(name),
-                        )
-                    )
+                    used, in_part = max(stat.st_atime, stat.st_mtime), path.parent != cache_folder(name)
+                    files.append((used, stat.st_size, path, in_part))
                 elif stat.st_mtime < parts_since:
                     path.rmdir()  # which fails unless it is empty
     weight, n_removed = sum(size for _, size, *_ in files), 0

@@ -1,8 +1,7 @@
 """torch, imported when something is first done with it.
 
-That takes a second and a half, and the app shows its pages before anything is embedded. For modules that
-pages import. One that defines networks, or is only there to compute, imports torch as usual, and is imported
-where it is needed.
+For modules that pages import: it takes 1.5 s. One that defines networks imports torch as usual, and is
+imported where it is needed.
 """
 
 from __future__ import annotations

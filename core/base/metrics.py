@@ -1,8 +1,4 @@
-"""Scores of what was retrieved and answered.
-
-Pure functions of sets and texts. Fact EM is the paper's (Q-RAG appendix H): 1 when all support is among the
-retrieved chunks, whatever else is. A score over nothing is None, never 0.
-"""
+"""Scores of what was retrieved and answered; over nothing None, never 0."""
 
 from __future__ import annotations
 
@@ -25,8 +21,7 @@ def fact_em(retrieved: Collection[int], support: Collection[int]) -> float:
 
 
 def fact_f1(retrieved: Collection[int], support: Collection[int]) -> float:
-    """Harmonic mean of precision and recall; 0 when nothing was retrieved. Raises ValueError when no support
-    is known.
+    """Harmonic mean of precision and recall; 0 for nothing retrieved. Raises ValueError without support.
 
     >>> fact_f1([1, 2, 3, 4], [3, 4, 7, 8])
     0.5
@@ -68,8 +63,7 @@ COVERED = 0.6
 
 
 def share_covered(place: tuple[int, int], evidence: Iterable[tuple[int, int]]) -> float:
-    """Share of the characters of a place that the evidence holds; places are (first, behind the last), and
-    those of the evidence may overlap.
+    """Share of a place's characters that the evidence holds, overlaps once; places: (first, behind the last).
 
     >>> share_covered((10, 20), [(0, 12), (11, 14), (18, 30)])
     0.6
@@ -89,8 +83,7 @@ def is_covered(place: tuple[int, int], evidence: Iterable[tuple[int, int]]) -> b
 
 
 def plain_answer(text: str) -> str:
-    """An answer as SQuAD compares answers: lower case, without punctuation and English articles, single
-    spaces.
+    """An answer as SQuAD compares them: lower case, no punctuation, no English articles, single spaces.
 
     >>> plain_answer("The  Eiffel Tower.")
     'eiffel tower'
@@ -104,8 +97,7 @@ def answer_em(answer: str, accepted: Collection[str]) -> float:
 
 
 def answer_f1(answer: str, accepted: Collection[str]) -> float:
-    """Word overlap with the accepted answer that is nearest: harmonic mean of precision and recall. "yes",
-    "no" and empty answers are right or wrong.
+    """F1 of the words shared with the nearest accepted answer; "yes", "no" and empty are right or wrong.
 
     >>> answer_f1("Paris, France", ["Paris"]), answer_f1("no", ["no relation"])
     (0.6666666666666666, 0.0)

@@ -1,13 +1,11 @@
-"""Work that takes long, as a generator of its progress.
-
-What it comes to is the generator's value. Whoever follows it closes the generator to end the work.
-"""
+"""Long work as a generator of its progress; closing ends it."""
 
 from __future__ import annotations
 
 import queue
 import threading
 from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from contextlib import closing
 from typing import Generic, TypeVar
 
@@ -48,8 +46,7 @@ class InThread(Generic[P, R]):
         self.reports: queue.SimpleQueue[P | None] = queue.SimpleQueue()
         """None behind the last one."""
         self._work, self._closed = work, threading.Event()
-        self._outcome: list[R] = []
-        self._failure: list[BaseException] = []
+        self._outcome: Future[R] = Future()
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
@@ -59,15 +56,13 @@ class InThread(Generic[P, R]):
 
     def result(self) -> R:
         """What the work came to, once it has ended. Raises what it raised."""
-        if self._failure:
-            raise self._failure[0]
-        return self._outcome[0]
+        return self._outcome.result()
 
     def _run(self) -> None:
         try:
-            self._outcome.append(self._work(self._report))
+            self._outcome.set_result(self._work(self._report))
         except BaseException as error:  # handed on, whatever it is
-            self._failure.append(error)
+            self._outcome.set_exception(error)
         finally:
             self.reports.put(None)
 

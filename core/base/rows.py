@@ -1,10 +1,8 @@
 """One row per evaluated example, and its lines of JSON.
 
 A row is what a method did WITHOUT a stop threshold, up to its step budget. Stopping earlier can't change the
-choices before it, so what any threshold or smaller budget would have done is read off the row (see
-`outcomes`); nothing derived is stored but how the reader answered. Self-contained: every row names its task,
-length, budget, agent and what that was trained on. The one exception is planning: a beam looks ahead with the
-threshold of its configuration, so its row is the planned path with that threshold.
+choices before it, so what any threshold or smaller budget would have done is read off the row. The exception
+is planning: a beam looks ahead with its threshold, so its row is the planned path with that threshold.
 """
 
 from __future__ import annotations
@@ -61,9 +59,7 @@ class EpisodeRow:
     q_values: tuple[float, ...]
     """Q of each choice when it was made; a baseline's scores."""
     best_q: tuple[float, ...]
-    """Largest Q available before each choice, and after the last one where chunks were left: what the stop
-    rule compares. Empty for methods that look once.
-    """
+    """Largest Q before each choice, and after the last where chunks were left. Empty for one look."""
     tokens: tuple[int, ...]
     """Of each chosen chunk, special tokens not counted."""
     kept: tuple[int, ...] | None = None
@@ -73,9 +69,7 @@ class EpisodeRow:
     answer_f1: float | None = None
     """The same in words shared."""
     milliseconds: float
-    """Wall clock of the episode up to the agent's own stop, without the look after the last choice of a full
-    budget, chunk vectors being there.
-    """
+    """Wall clock up to the agent's own stop, without embedding chunks or a full budget's last look."""
 
     @property
     def key(self) -> tuple[str, str, int | None, int | None, int, str]:

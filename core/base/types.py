@@ -1,8 +1,7 @@
 """The data on the spine: documents, chunk tables, workspaces.
 
-Frozen, without behaviour beyond looking things up. A chunk is an exact slice of its document's text, so the
-table stores offsets, not strings. Tables are columns, not a list of objects: a document of ten million tokens
-has some 160,000 to 400,000 chunks and opens from the cache in milliseconds.
+A chunk is an exact slice of its document's text, so tables store offsets, in columns: a document of ten
+million tokens has some 160,000 to 400,000 chunks and opens from the cache in milliseconds.
 """
 
 from __future__ import annotations
@@ -131,9 +130,7 @@ class Workspace:
         return hashlib.sha256("\0".join(document.sha256 for document in self.documents).encode()).hexdigest()
 
     def is_cut_as(self, documents: Sequence[Hashed], tables: Sequence[ChunkTable | None]) -> bool:
-        """Whether documents, open or logged, are its own and cut at the same places: chunk ids of one text
-        in two cuts name other passages.
-        """
+        """Whether documents, open or logged, are its own, cut alike: else ids name other passages."""
         return [own.sha256 for own in self.documents] == [one.sha256 for one in documents] and all(
             theirs is not None
             and np.array_equal(table.start, theirs.start)
@@ -185,11 +182,7 @@ def workspace_of_chunks(chunks: Sequence[str], n_tokens: np.ndarray, title: str 
     """A workspace whose chunks are the strings as they are; chunk i is chunks[i]. n_tokens: (N,)."""
     separator = "\n\n"
     lengths = np.array([len(chunk) for chunk in chunks], dtype=np.int64)
-    start = (
-        np.concatenate([[0], np.cumsum(lengths + len(separator))[:-1]]).astype(np.int64)
-        if len(chunks)
-        else np.zeros(0, np.int64)
-    )
+    start = np.cumsum(lengths + len(separator)) - lengths - len(separator)
     table = ChunkTable(
         start=start,
         end=start + lengths,

@@ -23,7 +23,6 @@ from core.base.errors import BadDocument, BadRequest
 from core.base.events import StepTaken, Trace
 from core.base.progress import finish
 from core.base.types import Document, Workspace
-from core.book.notebook import comparison_html, run_html
 from core.corpus.context import context
 from core.corpus.index import Corpus
 from core.corpus.opening import chunk_documents, index_workspace
@@ -39,14 +38,16 @@ from core.runs.foreign.files import ForeignRun, file_bytes, files_of, read_forei
 from core.runs.foreign.traces import Brought, bring, found_sentence, log_brought
 from core.runs.log import default_log_path, open_log
 from core.runs.whatif.comparison import compare, contestant
+from core.views.draw.nodes import Node, h, html_of
+from core.views.draw.run_map import run_picture
 from core.views.draw.words import counted, shorten
+from core.views.ending import end_sentence
+from core.views.findings import found_by
 from core.views.question import cut_sentence
-from core.views.story import reading_words
+from core.views.story import closed, reading_words
 
-_NO_SPARC = (
-    "SPARC is not among a book's methods, since it runs in branches with an answer each; use python -m core"
-    " sparc, or the SPARC tab of the app"
-)
+_TEXT = 240
+"""Characters of a chunk that stand for it in a notebook."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,7 +57,6 @@ class BookRun:
     trace: Trace
     workspace: Workspace
     reading: EvidenceAnswer | None = None
-    """What the reader says of the evidence."""
     complete: float | None = None
     """How likely the evidence holds all that the question needs; None where nothing is known of it."""
     run_id: str = ""
@@ -80,9 +80,8 @@ class BookRun:
     @property
     def evidence(self) -> list[Passage]:
         """What was kept, in document order."""
-        return sorted(
-            passages_of(self.trace, self.workspace), key=lambda passage: passage.metadata["chunk_id"]
-        )
+        passages = passages_of(self.trace, self.workspace)
+        return sorted(passages, key=lambda passage: passage.metadata["chunk_id"])
 
     @property
     def answer(self) -> str | None:
@@ -91,9 +90,7 @@ class BookRun:
 
     @property
     def said(self) -> str:
-        """The answer as the pages say it, with how sure it is, or why there is none; empty where nothing was
-        read.
-        """
+        """The answer as the pages say it, or why there is none; empty where nothing was read."""
         return "" if self.reading is None else reading_words(self.reading)
 
     def __repr__(self) -> str:
@@ -101,9 +98,31 @@ class BookRun:
         return f"<BookRun: {self.method} on {shorten(self.query, 80)!r}; {_size(self)}; {said}>"
 
     def _repr_html_(self) -> str:
-        """A table of the choices and the strip, for a notebook."""
-        kept = passages_of(self.trace, self.workspace)
-        return run_html(self.trace, kept, self.said, self.complete, self.notice)
+        """Question, what is said to it, strip, and a row a chunk that was kept, for a notebook, which has no
+        style sheet of ours. All text is escaped.
+        """
+        trace, said, complete = self.trace, self.said, self.complete
+        sure = (
+            "" if complete is None else f"The evidence is complete with a chance of {100 * complete:.0f} %."
+        )
+        rows = [
+            h(
+                "tr",
+                h("td", str(passage.metadata["step"])),
+                h("td", f"{passage.score:.3f}"),
+                h("td", " › ".join([passage.metadata["title"], *passage.metadata["headings"]])),
+                h("td", {"dir": "auto"}, shorten(passage.text, _TEXT)),
+            )
+            for passage in passages_of(trace, self.workspace)
+        ]
+        return _together(
+            h("p", h("strong", {"dir": "auto"}, self.query)),
+            h("p", {"dir": "auto"}, closed(said)) if said else None,
+            h("p", sure) if sure else None,
+            run_picture(trace),
+            _table(["step", facts_of(self.method).score_name, "place", "text"], rows),
+            h("p", " ".join(filter(None, [end_sentence(trace), self.notice]))),
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,7 +132,6 @@ class BookComparison:
     runs: Mapping[str, BookRun]
     """By method, in the order asked for; one that comes again has its number behind its name."""
     refused: Mapping[str, str]
-    """Why a method didn't answer."""
 
     def __getitem__(self, method: str) -> BookRun:
         if method in self.refused:
@@ -128,12 +146,24 @@ class BookComparison:
         return f"<BookComparison: {', '.join([*runs, *(f'{name!r} refused' for name in self.refused)])}>"
 
     def _repr_html_(self) -> str:
-        """Who found what, and each strip, for a notebook."""
+        """Who found what, by the step that chose it, each strip, and remarks, for a notebook."""
         traces = {name: run.trace for name, run in self.runs.items()}
-        answers = {name: run.said for name, run in self.runs.items()}
-        workspace = next(iter(self.runs.values())).workspace if self.runs else None
+        rows = []
+        for chunk_id in found_by({name: trace.picks for name, trace in traces.items()}):
+            finders = ((trace.chosen, chunk_id in trace.picks) for trace in traces.values())
+            steps = [str(chosen.index(chunk_id) + 1) if found else "" for chosen, found in finders]
+            text = shorten(next(iter(self.runs.values())).workspace[chunk_id].text, _TEXT)
+            rows.append(h("tr", h("td", {"dir": "auto"}, text), *(h("td", step) for step in steps)))
+        said = (h("td", {"dir": "auto"}, run.said or "no answer") for run in self.runs.values())
+        rows.append(h("tr", h("td", "answer"), *said))
+        labels = [facts_of(trace.started.method).label for trace in traces.values()]
+        pictures = zip(labels, map(run_picture, traces.values()), strict=True)
         notices = {name: run.notice for name, run in self.runs.items() if run.notice}
-        return comparison_html(traces, answers, workspace, notices | dict(self.refused))
+        return _together(
+            *(h("div", h("p", label), picture) for label, picture in pictures),
+            _table(["chunk", *labels], rows),
+            *(h("p", f"{name}: {remark}") for name, remark in (notices | dict(self.refused)).items()),
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -160,10 +190,7 @@ class Book:
     def ask(
         self, query: str, method: str | None = None, *, k: int | None = None, log: bool = False
     ) -> BookRun:
-        """One question. k: most chunks; None: as many as the agent takes. log: keep the run.
-
-        Raises BadRequest.
-        """
+        """One question. k: most chunks; None: the agent's number. log: keep the run. Raises BadRequest."""
         found = self.compare(query, [method or self.method], k=k, log=log)
         if found.refused:
             raise BadRequest(next(iter(found.refused.values())))
@@ -189,7 +216,10 @@ class Book:
                 runs[_free(method.method, runs)] = self._own(method, query)
                 continue
             if method == SPARC:
-                raise BadRequest(_NO_SPARC)
+                raise BadRequest(
+                    "SPARC is not among a book's methods, since it runs in branches with an answer each; use"
+                    " python -m core sparc, or the SPARC tab of the app"
+                )
             one = contestant(method, self.agent, self.encoders.beside(method, self.agent), config)
             [column] = compare(query, [one], lambda one: self._corpus(one.encoder))
             if column.trace is None:
@@ -209,10 +239,8 @@ class Book:
     def bring(
         self, source: str | Path | Sequence[str | Path | ForeignRun], method: str = ""
     ) -> list[BookRun]:
-        """Runs of another retriever, out of files or as they are, which the log then keeps.
-
-        Files: a TREC run with its queries, passages and qrels; lines of JSON; OpenInference spans. Raises
-        BadRequest.
+        """Runs of another retriever, out of files (see `core.runs.foreign.files`) or as they are, which the
+        log then keeps. Raises BadRequest.
         """
         given = _several(source, (str, PathLike, ForeignRun), "brought", "a file's path or a run")
         runs = [one for one in given if isinstance(one, ForeignRun)]
@@ -255,6 +283,14 @@ class Book:
         if encoder.fingerprint not in self._corpora:
             self._corpora[encoder.fingerprint] = finish(index_workspace(self.workspace, encoder)).corpus
         return self._corpora[encoder.fingerprint]
+
+
+def _table(heads: Sequence[str], rows: Sequence[Node]) -> Node:
+    return h("table", h("thead", h("tr", *(h("th", head) for head in heads))), h("tbody", *rows))
+
+
+def _together(*nodes: Node | None) -> str:
+    return html_of(h("div", *nodes))
 
 
 def _size(run: BookRun) -> str:

@@ -68,10 +68,8 @@ def main(argv: Sequence[str]) -> int:
         if error.filename is not None:  # no matter of the output
             raise
         _say_no_more()
-        print(
-            f"the output can't be written ({error.strerror}); make room, or name another place",
-            file=sys.stderr,
-        )
+        said = f"the output can't be written ({error.strerror}); make room, or name another place"
+        print(said, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("stopped; what was done so far is kept", file=sys.stderr)
@@ -84,8 +82,8 @@ def _say_no_more() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Refuses with one sentence, as everything else here does, instead of a page of usage, and takes no
-    beginning of a flag for the flag: `trace --k` was `--keep-side-matter`.
+    """Refuses with one sentence instead of a page of usage, and takes no beginning of a flag for the flag:
+    `trace --k` was `--keep-side-matter`.
     """
 
     def __init__(self, **settings: Any) -> None:

@@ -14,12 +14,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `blend`."""
     add = parser.add_argument
     add("agents", nargs="+", metavar="NAME_OR_DIR", help="served as the last of them")
-    add(
-        "--shares",
-        type=_shares,
-        metavar="X,...",
-        help="one for each agent; what they leave to 1 stays the base encoder's (default: equal)",
-    )
+    shares = "one for each agent; what they leave to 1 stays the base encoder's (default: equal)"
+    add("--shares", type=_shares, metavar="X,...", help=shares)
     add("--out", **FOLDER, required=True, help="a new folder for the agent; calibrate it afterwards")
     parser.set_defaults(func=run_blend)
 

@@ -2,11 +2,9 @@
 
 An agent's defaults from questions it was not trained on, written into its qrag.json with what they rest on.
 Stop threshold, budget and range of Q by default; with --review the threshold of the review and the stop
-threshold that suits it, the others being as they are. Without tasks, or for the task "validation", these are
-the validation examples of the agent's own training data, which for an agent of a person's questions come from
-their file again; with tasks, their training part by default, so that nothing is fitted to what is tested.
-Several lengths of one task may be named as TASK@LENGTH. With --documents nothing is run: how likely evidence
-is complete (`core.lab.evaluate.completeness`) is read off rows of questions about documents.
+threshold that suits it. Without tasks, or for the task "validation", these are the validation examples of the
+agent's own training data; with tasks, their training part by default, so that nothing is fitted to what is
+tested. With --documents nothing is run: how likely evidence is complete is read off rows.
 """
 
 from __future__ import annotations
@@ -18,22 +16,17 @@ from pathlib import Path
 
 from core.base.config import EpisodeConfig
 from core.base.errors import BadCheckpoint, BadRequest
-from core.base.rows import EpisodeRow
-from core.cli.common import print_json, progress_printer
-from core.cli.evaluate import Subject, add_data_flags, load_subject, load_task_examples, row_file, task_length
+from core.base.rows import EpisodeRow, row_line
+from core.cli.common import count_printer, print_json, progress_printer
+from core.cli.evaluate import Subject, add_data_flags, load_subject, load_task_examples, task_length
 from core.cli.flags import COUNT, JSON_LINES
+from core.cli.trec import line_file
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, write_spec
-from core.lab.evaluate.calibrate import (
-    REVIEW_THRESHOLDS,
-    STOP_THRESHOLDS,
-    ReviewCalibration,
-    calibrate,
-    calibrate_review,
-)
+from core.lab.evaluate.calibrate import REVIEW_THRESHOLDS, STOP_THRESHOLDS, calibrate, calibrate_review
 from core.lab.evaluate.completeness import PLACE, questions_by_size, with_curves
 from core.lab.evaluate.documents import read_document_rows
 from core.lab.evaluate.review import Thresholds, choices_of, reviewed_under
-from core.lab.evaluate.run import EvaluationProgress, Setting, evaluate, training_set
+from core.lab.evaluate.run import Setting, evaluate, training_set
 from core.lab.tasks.example import Example
 from core.lab.train.mixtures import OwnMixture
 from core.lab.train.recipes import RECIPES
@@ -43,7 +36,6 @@ from core.methods.qrag.retriever import QRAG
 STEP_BUDGET = 6
 """More than any task needs, so that late stops are seen: Q-RAG's T where it studies stopping on bAbI."""
 N_VALIDATION = 700
-"""Examples of the agent's own validation by default."""
 _VALIDATION = "validation"
 
 
@@ -51,26 +43,15 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `calibrate`."""
     add = parser.add_argument
     add("checkpoint", metavar="NAME_OR_DIR", help="whose qrag.json gets the defaults")
-    add(
-        "tasks",
-        nargs="*",
-        metavar="TASK[@LENGTH]",
-        help="each counts once (default: validation, the validation examples of its own training)",
-    )
+    once = "each counts once (default: validation, the validation examples of its own training)"
+    add("tasks", nargs="*", metavar="TASK[@LENGTH]", help=once)
     add("--questions", **JSON_LINES, help="the file that an agent of your own questions was trained on")
     add_data_flags(parser, "train")
     add("--seed", **COUNT, default=0)
-    add(
-        "--step-budget",
-        **COUNT,
-        default=STEP_BUDGET,
-        help=f"most steps to choose a budget from (default {STEP_BUDGET})",
-    )
-    add(
-        "--review",
-        action="store_true",
-        help="choose the review threshold instead, and the stop threshold anew with it",
-    )
+    most = f"most steps to choose a budget from (default {STEP_BUDGET})"
+    add("--step-budget", **COUNT, default=STEP_BUDGET, help=most)
+    review = "choose the review threshold instead, and the stop threshold anew with it"
+    add("--review", action="store_true", help=review)
     add(
         "--documents",
         type=Path,
@@ -91,15 +72,15 @@ def run_calibrate(args: argparse.Namespace) -> int:
     config = EpisodeConfig(step_budget=args.step_budget, seed=args.seed)
     rows: list[EpisodeRow] = []
     examples: list[Example] = []
-    with row_file(args.rows) as keep:
+    with line_file(args.rows) as keep:
         for part, setting, name in _parts(args, subject):
             examples += part
-            for row in evaluate(
-                part, setting, subject.retriever, subject.encoder, config, progress_printer(name)
-            ):
+            report = progress_printer(name)
+            for row in evaluate(part, setting, subject.retriever, subject.encoder, config, report):
                 rows.append(row)
-                keep(row)
-    calibration = _calibrate_review(rows, examples, subject) if args.review else calibrate(rows)
+                keep(row_line(row))
+    reviewed = _reviewed(rows, examples, Agent(subject.encoder)) if args.review else None
+    calibration = calibrate(rows) if reviewed is None else calibrate_review(reviewed)
     how = {
         "on": args.tasks or [_VALIDATION],
         "split": " and ".join(dict.fromkeys(row.split for row in rows)),
@@ -146,22 +127,17 @@ def _write(folder: Path, spec: CheckpointSpec) -> None:
         ) from error
 
 
-def _calibrate_review(
-    rows: Sequence[EpisodeRow], examples: Sequence[Example], subject: Subject
-) -> ReviewCalibration:
-    agent = Agent(subject.encoder)
-    own = subject.encoder.spec.stop_threshold
+def _reviewed(
+    rows: Sequence[EpisodeRow], examples: Sequence[Example], agent: Agent
+) -> Iterator[tuple[Thresholds, list[EpisodeRow]]]:
+    """The rows under each pair of thresholds, the agent's own stop among them."""
+    own = agent.encoder.spec.stop_threshold
     stops = sorted({*STOP_THRESHOLDS} | (set() if own is None else {own}))
-    report, total = progress_printer(), len(stops) * (1 + len(REVIEW_THRESHOLDS))
-
-    def pairs() -> Iterator[tuple[Thresholds, list[EpisodeRow]]]:
-        for done, pair in enumerate(
-            reviewed_under(rows, choices_of(rows, examples, agent), agent, stops, REVIEW_THRESHOLDS), start=1
-        ):
-            report(EvaluationProgress("retrieving", done, total, None))
-            yield pair
-
-    return calibrate_review(pairs())
+    report, total = count_printer(), len(stops) * (1 + len(REVIEW_THRESHOLDS))
+    choices = choices_of(rows, examples, agent)
+    for done, pair in enumerate(reviewed_under(rows, choices, agent, stops, REVIEW_THRESHOLDS), start=1):
+        report(done, total)
+        yield pair
 
 
 Part = tuple[Sequence[Example], Setting, str]
@@ -174,11 +150,9 @@ def _parts(args: argparse.Namespace, subject: Subject) -> Iterator[Part]:
             yield _validation_examples(args, subject)
             continue
         name, _, length = named.partition("@")
-        length = length or args.length
-        examples = load_task_examples(
-            name, argparse.Namespace(**vars(args) | {"length": length}), subject.encoder
-        ).examples
-        yield examples, Setting(split=args.split, length=task_length(name, length)), named
+        own = argparse.Namespace(**vars(args) | {"length": length or args.length})
+        task = load_task_examples(name, own, subject.encoder)
+        yield task.examples, Setting(split=args.split, length=task_length(name, own.length)), named
 
 
 def _validation_examples(args: argparse.Namespace, subject: Subject) -> Part:
@@ -192,8 +166,5 @@ def _validation_examples(args: argparse.Namespace, subject: Subject) -> Part:
         remedy = "name their file with --questions" if args.questions is None else "leave out --questions"
         raise BadRequest(f"{subject.encoder.spec.name} was trained on {data} questions; {remedy}")
     source = args.data if args.questions is None else args.questions
-    return (
-        RECIPES[data].build(source, subject.encoder.tokenizer).validation(args.n or N_VALIDATION),
-        Setting(split="validation"),
-        _VALIDATION,
-    )
+    mixture = RECIPES[data].build(source, subject.encoder.tokenizer)
+    return mixture.validation(args.n or N_VALIDATION), Setting(split="validation"), _VALIDATION

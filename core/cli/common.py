@@ -1,7 +1,4 @@
-"""What commands share besides their flags.
-
-The log that --log names, what goes to stdout and to stderr, and progress where somebody watches.
-"""
+"""What commands share besides their flags."""
 
 from __future__ import annotations
 
@@ -11,22 +8,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from core.base.errors import BadRequest
 from core.runs.log import RunLog, default_log_path, open_log
 
-
-class Told(Protocol):
-    """How far something has come."""
-
-    @property
-    def stage(self) -> str: ...
-    @property
-    def done(self) -> int: ...
-    @property
-    def total(self) -> int: ...
-    @property
-    def seconds_left(self) -> float | None: ...
+if TYPE_CHECKING:
+    from core.corpus.opening import OpenProgress
+    from core.lab.evaluate.run import EvaluationProgress
 
 
 @contextmanager
@@ -39,25 +28,43 @@ def named_log(named: str | None) -> Iterator[RunLog | None]:
         yield log
 
 
-def progress_printer(label: str = "") -> Callable[[Told], None]:
-    """Prints progress twice a second where somebody watches; silent where stderr goes to a file."""
-    out, last = sys.stderr, 0.0
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raises BadRequest where a file can't be written."""
+    try:
+        yield
+    except OSError as error:
+        raise BadRequest(f"{path} can't be written ({error.strerror}); name another file") from error
 
-    def report(progress: Told) -> None:
+
+class CountPrinter(Protocol):
+    """Told how far something has come."""
+
+    def __call__(
+        self, done: int, total: int, stage: str = "retrieving", seconds_left: float | None = None
+    ) -> None: ...
+
+
+def count_printer(label: str = "") -> CountPrinter:
+    """Prints progress twice a second where somebody watches; silent where stderr goes to a file."""
+    out, last, named = sys.stderr, 0.0, f"{label}: " if label else ""
+
+    def report(done: int, total: int, stage: str = "retrieving", seconds_left: float | None = None) -> None:
         nonlocal last
-        now, at_end = time.monotonic(), progress.stage != "embedding" and progress.done == progress.total
+        now, at_end = time.monotonic(), stage != "embedding" and done == total
         if out.isatty() and (now - last > 0.5 or at_end):
-            left = "" if progress.seconds_left is None else f", {progress.seconds_left:.0f} s left"
-            named = f"{label}: " if label else ""
-            print(
-                f"\r{named}{progress.stage} {progress.done:,} of {progress.total:,}{left}   ",
-                end="\n" if at_end else "",
-                file=out,
-                flush=True,
-            )
+            left = "" if seconds_left is None else f", {seconds_left:.0f} s left"
+            said = f"\r{named}{stage} {done:,} of {total:,}{left}   "
+            print(said, end="\n" if at_end else "", file=out, flush=True)
             last = now
 
     return report
+
+
+def progress_printer(label: str = "") -> Callable[[OpenProgress | EvaluationProgress], None]:
+    """See `count_printer`."""
+    report = count_printer(label)
+    return lambda now: report(now.done, now.total, now.stage, now.seconds_left)
 
 
 def print_json(value: Any) -> None:

@@ -1,7 +1,4 @@
-"""`python -m core compare`.
-
-The same questions through several methods, at equal size of evidence.
-"""
+"""`python -m core compare`: several methods at equal size of evidence."""
 
 from __future__ import annotations
 
@@ -16,15 +13,14 @@ from core.answer.reader import load_reader
 from core.base.config import RESRAG_LLM, SETS
 from core.base.errors import BadRequest
 from core.cli.common import named_log, print_json, say
-from core.cli.flags import COUNT, JSON_ALONE, add_episode_flags, add_inputs, add_llm_flags, llm_of
+from core.cli.flags import AS_JSON, COUNT, add_episode_flags, add_inputs, add_llm_flags, llm_of
 from core.cli.inputs import Question, agent_of, keep_run, questions
-from core.cli.sparc import sparc_contestant
+from core.cli.sparc import keep_sparc, sparc_contestant
 from core.corpus.index import Corpus
 from core.encode.encoder import DualEncoder, load_encoder
 from core.methods.registry import METHODS, PLAIN, check_names, notice_of, vectors_of
 from core.methods.resrag.llm.policy import CONTEXT_TOKENS, LlmEvidenceSet
 from core.methods.sparc.retriever import SPARC, SparcRetriever
-from core.runs.again.records import log_sparc
 from core.runs.whatif.comparison import Contestant, columns_json, compare, contestant
 from core.views.findings import Column
 
@@ -43,14 +39,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         default=CONTEXT_TOKENS,
         help=f"tokens that the language model of {RESRAG_LLM} may read and write (default: %(default)s)",
     )
-    add("--json", **JSON_ALONE)
+    add("--json", **AS_JSON)
     parser.set_defaults(func=run_compare)
 
 
 def run_compare(args: argparse.Namespace) -> int:
-    """The same questions through several methods, at equal size of evidence. Exit status 2 when one of them
-    refused; the others, and the other questions of a file, are printed all the same. Raises what the
-    first refused with where nothing is left.
+    """Prints an object a question. Exit status 2 when a method refused; the rest is printed all the same.
+    Raises what the first refused with where nothing is left.
     """
     names = list(dict.fromkeys(name.strip() for name in args.methods.split(",")))
     check_names(names)
@@ -76,9 +71,8 @@ def run_compare(args: argparse.Namespace) -> int:
                 return contestant(name, encoder, searched[name], question.config)
 
             contestants = [one_of(name) for name in names]
-            columns = _answered(
-                reader, question, list(compare(question.query, contestants, _corpora(question)))
-            )
+            found = compare(question.query, contestants, _corpora(question))
+            columns = _answered(reader, question, list(found))
             methods = columns_json(columns, question.workspace)
             for one, column in zip(contestants, columns, strict=True):
                 if column.trace is None:
@@ -91,13 +85,9 @@ def run_compare(args: argparse.Namespace) -> int:
                     say(notice)
                 if isinstance(one.retriever, SparcRetriever) and one.retriever.trace is not None:
                     methods[one.name]["answer"] = one.retriever.trace.answer or None
-                    if log is not None:
-                        sparc, workspace = one.retriever.trace, question.workspace
-                        run_id = log_sparc(log, sparc, workspace, one.encoder, label=question.label)
-                        say(f"logged as {run_id}")
+                    keep_sparc(log, one.retriever.trace, question, one.encoder)
                 else:
-                    trace, workspace = column.trace, question.workspace
-                    keep_run(log, trace, workspace, one.encoder, column.answer, question.label)
+                    keep_run(log, column.trace, question, one.encoder, column.answer)
             chosen = {i for column in columns if column.trace is not None for i in column.trace.chosen}
             result = {"query": question.query, "methods": methods, **question.sources(chosen)}
             print_json({"id": question.id, **result} if args.episodes else result)

@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from core.base.errors import BadRequest
 from core.cli.common import say
@@ -22,30 +23,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--repo", required=True, metavar="OWNER/NAME", help="the Space; it is made if it is missing")
     add("--private", action="store_true", help="make it private, if it has to be made")
-    add(
-        "--hardware",
-        metavar="NAME",
-        help="request this hardware, for example t4-small, which costs money (default: leave it as it is)",
-    )
-    add(
-        "--secret",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="set a secret to the value of the environment variable NAME",
-    )
-    add(
-        "--variable",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="the same for a variable, which anybody can read on the hub",
-    )
-    add(
-        "--dry-run",
-        action="store_true",
-        help="say what would be made, sent and public, and what it costs; nothing is asked of the hub",
-    )
+    hardware = "request this hardware, for example t4-small, which costs money (default: leave it as it is)"
+    add("--hardware", metavar="NAME", help=hardware)
+    named: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME"}
+    add("--secret", **named, help="set a secret to the value of the environment variable NAME")
+    add("--variable", **named, help="the same for a variable, which anybody can read on the hub")
+    dry = "say what would be made, sent and public, and what it costs; nothing is asked of the hub"
+    add("--dry-run", action="store_true", help=dry)
     parser.set_defaults(func=run_deploy_space)
 
 
@@ -73,7 +57,6 @@ def run_deploy_space(args: argparse.Namespace) -> int:
 
 
 def _from_environment(names: Sequence[str]) -> dict[str, str]:
-    values = {}
     for name in names:
         if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):  # may be a value by mistake, so it is not repeated
             raise BadRequest(
@@ -85,5 +68,4 @@ def _from_environment(names: Sequence[str]) -> dict[str, str]:
                 f"the environment variable {name} is empty or not set; export it first, its value is read"
                 " from there"
             )
-        values[name] = os.environ[name]
-    return values
+    return {name: os.environ[name] for name in names}

@@ -49,15 +49,14 @@ def run_embed_corpus(args: argparse.Namespace) -> int:
         say(f"left out: {notice}")
     for notice in made.told:
         say(notice)
-    print_json(
-        {
-            "corpus": str(args.out),
-            "parts": made.n_parts,
-            "parts_before": made.n_parts_before,
-            "documents": made.n_documents,
-            "left_out": len(made.left_out),
-            "chunks": made.n_chunks,
-            "seconds": round(time.perf_counter() - began, 3),
-        }
-    )
+    result = {
+        "corpus": str(args.out),
+        "parts": made.n_parts,
+        "parts_before": made.n_parts_before,
+        "documents": made.n_documents,
+        "left_out": len(made.left_out),
+        "chunks": made.n_chunks,
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+    print_json(result)
     return 0

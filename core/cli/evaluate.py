@@ -1,9 +1,8 @@
 """`python -m core evaluate`.
 
 Tasks through a method, a JSON object a task. A flag wins over the step budget that the task names, that over
-the checkpoint's settings. Rows go to a file of JSON lines, to the log, or both. Progress with the time left
-goes to stderr while somebody watches. Workers of a cluster are sent the examples, so that only the agent must
-be on their machines.
+the checkpoint's settings. Workers of a cluster are sent the examples, so that only the agent must be on their
+machines.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -25,34 +23,27 @@ from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.rows import EpisodeRow, row_line
 from core.base.types import Document
-from core.cli.common import named_log, print_json, progress_printer, say
+from core.cli.common import count_printer, named_log, print_json, progress_printer, say
 from core.cli.flags import (
+    AS_JSON,
     CHECKPOINT,
     COUNT,
     DATA_FOLDER,
     DEVICE,
     FILE,
-    JSON_ALONE,
     JSON_LINES,
+    LOG,
     add_cluster_flag,
     add_episode_flags,
 )
 from core.cli.inputs import say_other_agent
-from core.cli.trec import document_lines, found_lines, line_file, relevant_lines, run_path
+from core.cli.trec import chunk_names, found_lines, line_file, relevant_lines, run_path
 from core.encode.checkpoint import find_checkpoint, read_spec
 from core.encode.encoder import DualEncoder, load_encoder
 from core.integrations.cluster.workers import check_vectors, in_order, joined_cluster, task_results
 from core.lab.evaluate.corpora import join_chunks
 from core.lab.evaluate.outcomes import own_evidence
-from core.lab.evaluate.run import (
-    BATCH,
-    EvaluationProgress,
-    Progress,
-    Setting,
-    evaluate,
-    training_set,
-    with_answers,
-)
+from core.lab.evaluate.run import BATCH, Progress, Setting, evaluate, training_set, with_answers
 from core.lab.evaluate.summary import summarise
 from core.lab.tasks.babilong import parse_length
 from core.lab.tasks.beir import Passages
@@ -64,7 +55,6 @@ from core.methods.registry import BY_ENCODER, build_retriever, facts_of, vectors
 from core.runs.log import new_evaluation
 
 DIGITS = 6
-"""Decimals of printed metrics."""
 LOOKED_AT = 1_000
 """Chunks of a file by which an agent would be picked."""
 
@@ -93,8 +83,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--rows", **JSON_LINES, help="write a line an example to this file")
     add("--run", **FILE, help="write the evidence as a TREC run; with several tasks FILE-TASK each")
     add("--qrels", **FILE, help="write the support as TREC qrels; with several tasks FILE-TASK each")
-    add("--log", nargs="?", const="", metavar="FILE", help="keep the rows in the experiment log")
-    add("--json", **JSON_ALONE)
+    add("--log", **LOG, help="keep the rows in the experiment log")
+    add("--json", **AS_JSON)
     parser.set_defaults(func=run_evaluate)
 
 
@@ -116,11 +106,6 @@ class Subject:
         """Whether the encoder's agent chooses, so that its own thresholds hold."""
         return facts_of(self.retriever.name).trained
 
-    @property
-    def trained_on(self) -> str | None:
-        """Name of the training set."""
-        return training_set(self.encoder)
-
 
 def load_subject(method: str, checkpoint: str | None, device: str | None) -> Subject:
     """A method by name; one without an agent searches `vectors_of`. Raises BadCheckpoint, BadRequest."""
@@ -133,35 +118,31 @@ def load_subject(method: str, checkpoint: str | None, device: str | None) -> Sub
 def run_evaluate(args: argparse.Namespace) -> int:
     """Prints an object a task."""
     subject, reader = load_subject(args.method, args.checkpoint, args.device), load_reader(device=args.device)
-    with row_file(args.rows) as keep, named_log(args.log) as log, joined_cluster(args.cluster):
+    encoder = subject.encoder
+    with line_file(args.rows) as keep, named_log(args.log) as log, joined_cluster(args.cluster):
         for name in args.tasks:
             began = time.perf_counter()
-            task = load_task_examples(name, args, subject.encoder)
+            task = load_task_examples(name, args, encoder)
             if name not in TASKS and subject.acts:
-                _say_other_agent(task, args.checkpoint, subject.encoder.spec.name)
+                _say_other_agent(task, args.checkpoint, encoder.spec.name)
             if args.chunk_tokens is not None:
-                # refuses what the encoder can't read
-                subject.encoder.spec.chunk_config("sentences", args.chunk_tokens)
-                joined = (
-                    join_chunks(example, subject.encoder.tokenizer, args.chunk_tokens)
-                    for example in task.examples
-                )
-                task = replace(task, examples=tuple(joined))
-            config = episode_config(args, subject, task)
+                encoder.spec.chunk_config("sentences", args.chunk_tokens)  # refuses what it can't read
+                examples = (join_chunks(one, encoder.tokenizer, args.chunk_tokens) for one in task.examples)
+                task = replace(task, examples=tuple(examples))
+            how = _how_of(task, args, subject)
             rows = []
             with (
                 line_file(run_path(args.run, name, args.tasks)) as keep_found,
                 line_file(run_path(args.qrels, name, args.tasks)) as keep_relevant,
             ):
-                done = evaluated(task.examples, how_of(task, args, config), subject, args, reader)
+                done = _evaluated(task.examples, how, subject, args, reader)
                 for example, row in zip(task.examples, done, strict=True):
                     rows.append(row)
-                    keep(row)
-                    found, relevant = _trec_lines(example, row)
-                    keep_found("".join(found))
-                    keep_relevant("".join(relevant))
+                    keep(row_line(row))
+                    keep_found(found_lines(row.id, _names(example, own_evidence(row)), row.method))
+                    keep_relevant(relevant_lines(row.id, _names(example, row.support)))
             seconds = time.perf_counter() - began
-            result = _result(name, task, args, subject, config, rows, seconds)
+            result = _result(task, args, subject, how.config, rows, seconds)
             print_json(result)
             if log is not None:
                 evaluation = new_evaluation(rows, result["config"])
@@ -170,14 +151,10 @@ def run_evaluate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _trec_lines(example: Example, row: EpisodeRow) -> tuple[Iterator[str], Iterator[str]]:
-    """Of a run and of qrels: chunks by their names in a corpus, else by question and id."""
+def _names(example: Example, chunk_ids: Sequence[int]) -> list[str]:
+    """Chunks by their names in a corpus, else by question and id."""
     names = example.chunks.names if isinstance(example.chunks, Passages) else ()
-    found = own_evidence(row)
-    if not names:
-        return found_lines(row.id, row.id, found, row.method), relevant_lines(row.id, row.id, row.support)
-    relevant = (f"{row.id} 0 {names[chunk_id]} 1\n" for chunk_id in row.support)
-    return document_lines(row.id, (names[chunk_id] for chunk_id in found), row.method), relevant
+    return [names[chunk_id] for chunk_id in chunk_ids] if names else chunk_names(example.id, chunk_ids)
 
 
 def _say_other_agent(task: TaskSet, named: str | None, used: str) -> None:
@@ -188,15 +165,8 @@ def _say_other_agent(task: TaskSet, named: str | None, used: str) -> None:
 
 def load_task_examples(name: str, args: argparse.Namespace, encoder: DualEncoder) -> TaskSet:
     """The examples that the flags name. Raises BadRequest."""
-    return load_task(
-        name,
-        part=args.split,
-        length=args.length,
-        n=args.n,
-        seed=args.seed,
-        data=args.data,
-        tokenizer=encoder.tokenizer,
-    )
+    asked = {"part": args.split} | {key: getattr(args, key) for key in ("length", "n", "seed", "data")}
+    return load_task(name, **asked, tokenizer=encoder.tokenizer)
 
 
 def task_length(name: str, named: str | None) -> int | None:
@@ -221,47 +191,37 @@ class EpisodeEvaluation:
         reader: Reader | None,
         on_progress: Progress | None = None,
     ) -> Iterator[EpisodeRow]:
-        rows = evaluate(
-            examples,
-            self.setting,
-            subject.retriever,
-            subject.encoder,
-            self.config,
-            on_progress,
-            batch=self.batch,
-        )
+        asked = (examples, self.setting, subject.retriever, subject.encoder, self.config, on_progress)
+        rows = evaluate(*asked, batch=self.batch)
         return rows if reader is None else with_answers(rows, examples, reader)
 
 
-def evaluated(
+def _evaluated(
     examples: Sequence[Example],
     how: EpisodeEvaluation,
     subject: Subject,
     args: argparse.Namespace,
-    reader: Reader | None = None,
+    reader: Reader,
 ) -> Iterator[EpisodeRow]:
-    """A row an example, in order, with progress on stderr; with answers where there is a reader. In
-    this process, or on the cluster that the flags name. Raises BadRequest, BadCheckpoint.
-    """
-    report = progress_printer(examples[0].task)
+    """A row with an answer an example, in order, progress on stderr. Raises BadRequest, BadCheckpoint."""
     if args.cluster is None:
-        yield from how.rows(examples, subject, reader, report)
+        yield from how.rows(examples, subject, reader, progress_printer(examples[0].task))
         return
-    setup = (how, subject.named, subject.encoder.fingerprint, reader is not None)
-    parts = list(batches(examples, BATCH))
+    setup = (how, subject.named, subject.encoder.fingerprint)
+    parts, report = list(batches(examples, BATCH)), count_printer(examples[0].task)
     done, vectors, began = 0, dict[str, str](), time.perf_counter()
     for own_vectors, rows in in_order(task_results(BatchEvaluator, setup, "result", parts, args.cluster)):
         check_vectors({subject.encoder.spec.name: own_vectors}, vectors)
         yield from rows
         done += len(rows)
         left = (time.perf_counter() - began) / done * (len(examples) - done)
-        report(EvaluationProgress("retrieving", done, len(examples), left))
+        report(done, len(examples), seconds_left=left)
 
 
 class BatchEvaluator:
     """Evaluates batches in a worker of a cluster, with models of its own."""
 
-    def __init__(self, how: EpisodeEvaluation, named: Named, fingerprint: str, reads: bool) -> None:
+    def __init__(self, how: EpisodeEvaluation, named: Named, fingerprint: str, reads: bool = True) -> None:
         """`fingerprint` is the agent's in the process that asks."""
         self._how, self._named, self._fingerprint, self._reads = how, named, fingerprint, reads
 
@@ -282,32 +242,23 @@ class BatchEvaluator:
         return subject.encoder.vector_fingerprint, list(self._how.rows(examples, subject, reader))
 
 
-def how_of(task: TaskSet, args: argparse.Namespace, config: EpisodeConfig) -> EpisodeEvaluation:
-    """As the flags say."""
-    setting = Setting(
-        split=args.split, length=task_length(task.name, args.length), chunk_tokens=args.chunk_tokens
-    )
-    return EpisodeEvaluation(setting=setting, config=config, batch=1 if args.one_by_one else BATCH)
-
-
-def episode_config(args: argparse.Namespace, subject: Subject, task: TaskSet) -> EpisodeConfig:
+def _how_of(task: TaskSet, args: argparse.Namespace, subject: Subject) -> EpisodeEvaluation:
     """Flags over the task's step budget and the checkpoint's defaults."""
-    spec = subject.encoder.spec
-    budget = task.step_budget if args.step_budget is None else args.step_budget
-    temperature = spec.temperature if args.temperature is None else args.temperature
-    return EpisodeConfig(
-        step_budget=budget,
-        temperature=temperature,
+    spec, length = subject.encoder.spec, task_length(task.name, args.length)
+    config = EpisodeConfig(
+        step_budget=task.step_budget if args.step_budget is None else args.step_budget,
+        temperature=spec.temperature if args.temperature is None else args.temperature,
         stop_threshold=getattr(args, "stop_threshold", spec.stop_threshold if subject.acts else None),
         review_threshold=getattr(args, "review_threshold", spec.review_threshold if subject.acts else None),
         seed=args.seed,
         beam_width=args.beam_width,
         top_k_actions=args.top_k_actions,
     )
+    setting = Setting(split=args.split, length=length, chunk_tokens=args.chunk_tokens)
+    return EpisodeEvaluation(setting=setting, config=config, batch=1 if args.one_by_one else BATCH)
 
 
 def _result(
-    name: str,
     task: TaskSet,
     args: argparse.Namespace,
     subject: Subject,
@@ -324,10 +275,11 @@ def _result(
         "left_out": task.left_out,
         "description": task.description,
     }
-    agent = {"fingerprint": subject.encoder.fingerprint, "trained_on": subject.trained_on}
+    encoder = subject.encoder
+    agent = {"fingerprint": encoder.fingerprint, "trained_on": training_set(encoder)}
     return {
-        "task": name,
-        "checkpoint": subject.encoder.spec.name,
+        "task": task.name,
+        "checkpoint": encoder.spec.name,
         "n": summary.n,
         "config": config.to_json() | about | agent,
         "metrics": {metric: _rounded(value) for metric, value in summary.metrics.items()},
@@ -341,10 +293,3 @@ def _result(
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, DIGITS)
-
-
-@contextmanager
-def row_file(path: Path | None) -> Iterator[Any]:
-    """A function that keeps a row, a line at once, so that a killed evaluation leaves what it measured."""
-    with line_file(path) as write:
-        yield lambda row: write(row_line(row))

@@ -1,16 +1,13 @@
 """`python -m core evaluate-documents`.
 
-Questions about whole documents through several methods, a JSON line a question and method, then the summary.
 Questions with a quote that does not stand exactly once in their document are named on stderr and left out;
-the exit status is 2 then. Files for other tools: TREC runs, a file a method since a run has one, and the
-chunks that hold the quotes as TREC qrels. On a cluster a task is a document, so that each is embedded once;
-lines come in the order that they have in one process.
+the exit status is 2 then. On a cluster a task is a document, so that each is embedded once; lines come in the
+order that they have in one process.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -20,17 +17,8 @@ from core.answer.reader import load_reader
 from core.base.errors import BadRequest
 from core.base.rows import row_line
 from core.cli.common import print_json, progress_printer, say
-from core.cli.flags import (
-    COUNT,
-    DEVICE,
-    FILE,
-    JSON_ALONE,
-    JSON_LINES,
-    add_cluster_flag,
-    add_llm_flags,
-    llm_of,
-)
-from core.cli.trec import found_lines, line_file, relevant_lines, run_path
+from core.cli.flags import AS_JSON, COUNT, DEVICE, FILE, JSON_LINES, add_cluster_flag, add_llm_flags, llm_of
+from core.cli.trec import chunk_names, found_lines, line_file, relevant_lines, run_path
 from core.integrations.cluster.workers import check_vectors, in_order, task_results
 from core.lab.evaluate.document_evaluation import (
     METHOD_NAMES,
@@ -52,38 +40,23 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     chosen = ",".join(DocumentSetting().methods)
     add("questions", type=Path, metavar="QUESTIONS.jsonl", help="plain or gzipped")
-    add(
-        "folder",
-        type=Path,
-        metavar="DOCUMENTS_FOLDER",
-        help="each document as a file under its name, or where documents.tsv says",
-    )
-    add(
-        "--methods",
-        default=chosen,
-        metavar="NAME,...",
-        help=f"of {', '.join(METHOD_NAMES)} (default {chosen})",
-    )
+    files = "each document as a file under its name, or where documents.tsv says"
+    add("folder", type=Path, metavar="DOCUMENTS_FOLDER", help=files)
+    named = f"of {', '.join(METHOD_NAMES)} (default {chosen})"
+    add("--methods", default=chosen, metavar="NAME,...", help=named)
     budget = "the budget of the checkpoint that suits the document"
     add("--k", **COUNT, help=f"most chunks of every method but threshold (default: {budget})")
-    add(
-        "--stop",
-        choices=("own", "none"),
-        default="own",
-        help="own (default): agents stop and review by their own thresholds",
-    )
-    add(
-        "--checkpoint",
-        metavar="NAME_OR_DIR",
-        help="for every document, as the app is started with it (default: what suits each)",
-    )
+    own = "own (default): agents stop and review by their own thresholds"
+    add("--stop", choices=("own", "none"), default="own", help=own)
+    every = "for every document, as the app is started with it (default: what suits each)"
+    add("--checkpoint", metavar="NAME_OR_DIR", help=every)
     add("--device", **DEVICE)
     add_llm_flags(parser)
     add_cluster_flag(parser)
     add("--rows", **JSON_LINES, help="write all of every row to this file")
     add("--run", **FILE, help="write what was found as a TREC run; with several methods FILE-METHOD each")
     add("--qrels", **FILE, help="write the chunks that hold the quotes as TREC qrels")
-    add("--json", **JSON_ALONE)
+    add("--json", **AS_JSON)
     parser.set_defaults(func=run_evaluate_documents)
 
 
@@ -113,6 +86,7 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
             name: files.enter_context(line_file(run_path(args.run, name, methods))) for name in methods
         }
         keep_relevant = files.enter_context(line_file(args.qrels))
+        documents = {question.id: question.document for question in questions}
         setup = (folder, setting, encoders, args.device, llm)
         asked = asked_documents(questions, folder, left_out)
         for judged in in_order(task_results(DocumentEvaluator, setup, "result", asked, args.cluster)):
@@ -122,8 +96,11 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
             for row in judged.rows:
                 print_json(row.to_json())
                 keep_row(row_line(row))
-                keep_found[row.method]("".join(found_lines(row.id, row.document, row.chunk_ids, row.method)))
-            keep_relevant("".join(_relevant_lines(judged)))
+                keep_found[row.method](
+                    found_lines(row.id, chunk_names(row.document, row.chunk_ids), row.method)
+                )
+            for question, chunk_ids in judged.relevant.items():
+                keep_relevant(relevant_lines(question, chunk_names(documents[question], chunk_ids)))
             rows += judged.rows
     if rows:
         print_json({"summary": summarise_documents(rows)})
@@ -150,13 +127,5 @@ class DocumentEvaluator:
 
     def result(self, document: AskedDocument) -> DocumentResult:
         """See `evaluate_document`."""
-        return evaluate_document(
-            document, *self._setup, self._reader, progress_printer(document.name), self._llm
-        )
-
-
-def _relevant_lines(result: DocumentResult) -> Iterator[str]:
-    """Lines of TREC qrels."""
-    documents = {row.id: row.document for row in result.rows}
-    for question, chunk_ids in result.relevant.items():
-        yield from relevant_lines(question, documents[question], chunk_ids)
+        report = progress_printer(document.name)
+        return evaluate_document(document, *self._setup, self._reader, report, self._llm)

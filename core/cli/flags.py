@@ -33,22 +33,15 @@ FOLDER: dict[str, Any] = {"type": path_flag, "metavar": "DIR"}
 JSON_LINES: dict[str, Any] = {"type": path_flag, "metavar": "FILE.jsonl"}
 COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
 DEVICE: dict[str, Any] = {"metavar": "D", "help": "cpu or cuda (default: cuda when there is one)"}
-DATA_FOLDER: dict[str, Any] = {
-    "type": path_flag,
-    "metavar": "DIR",
-    "help": "folder of the data sets (default: $QRAG_DATA)",
-}
+DATA_FOLDER = FOLDER | {"help": "folder of the data sets (default: $QRAG_DATA)"}
 CHECKPOINT: dict[str, Any] = {
     "metavar": "NAME_OR_DIR",
     "help": "the agent (default: narrative, which reads stories; general reads everything else)",
 }
-LOG_FILE: dict[str, Any] = {
-    "type": path_flag,
-    "metavar": "FILE",
-    "help": "the log (default: log.duckdb in $QRAG_HOME or ~/.local/share/qrag-explorer)",
-}
+LOG_FILE = FILE | {"help": "the log (default: log.duckdb in $QRAG_HOME or ~/.local/share/qrag-explorer)"}
+LOG: dict[str, Any] = {"nargs": "?", "const": "", "metavar": "FILE"}
 RESULT_AS_JSON: dict[str, Any] = {"action": "store_true", "help": "print the result as one JSON object"}
-JSON_ALONE: dict[str, Any] = {
+AS_JSON: dict[str, Any] = {
     "action": "store_true",
     "required": True,
     "help": "the only output format so far",
@@ -62,24 +55,17 @@ def add_inputs(parser: argparse.ArgumentParser, *, with_corpus: bool = False) ->
     add("--query", metavar="TEXT")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--document", **FILE, nargs="+", help="documents, searched as one list")
-    source.add_argument(
-        "--chunks", type=path_flag, metavar="FILE.json", help="a JSON list of strings, taken as they are"
-    )
-    source.add_argument(
-        "--episodes",
-        **JSON_LINES,
-        help='a line {"id", "query", "chunks", if known "support" and "answers"} each',
-    )
+    listed = "a JSON list of strings, taken as they are"
+    source.add_argument("--chunks", type=path_flag, metavar="FILE.json", help=listed)
+    each = 'a line {"id", "query", "chunks", if known "support" and "answers"} each'
+    source.add_argument("--episodes", **JSON_LINES, help=each)
     if with_corpus:
         source.add_argument("--corpus", **FOLDER, help="what embed-corpus made")
     add_reading(parser)
-    add(
-        "--checkpoint",
-        metavar="NAME_OR_DIR",
-        help="the agent (default: what the app takes for the first document; narrative for given chunks)",
-    )
+    agent = "the agent (default: what the app takes for the first document; narrative for given chunks)"
+    add("--checkpoint", metavar="NAME_OR_DIR", help=agent)
     add("--device", **DEVICE)
-    add("--log", nargs="?", const="", metavar="FILE", help="keep the run in the experiment log")
+    add("--log", **LOG, help="keep the run in the experiment log")
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
@@ -152,25 +138,13 @@ def add_episode_flags(parser: argparse.ArgumentParser) -> None:
 def add_llm_flags(parser: argparse.ArgumentParser) -> None:
     """Which language model to ask, if any. Its key comes from the environment: everyone can see flags."""
     add = parser.add_argument
-    add(
-        "--llm-url",
-        metavar="URL",
-        help=(
-            "OpenAI-compatible address, or hub for the hub's inference; its key is $QRAG_LLM_KEY (default: no"
-            " model)"
-        ),
-    )
+    address = "OpenAI-compatible address, or hub for the hub's inference; its key is $QRAG_LLM_KEY"
+    local = "a causal language model on this machine, in place of an address"
+    most = "most tokens of a reply, thoughts included (default: what each task needs)"
+    add("--llm-url", metavar="URL", help=f"{address} (default: no model)")
     add("--llm-model", metavar="NAME", help="what the model is called there")
-    add(
-        "--llm-local",
-        metavar="DIR_OR_ID",
-        help="a causal language model on this machine, in place of an address",
-    )
-    add(
-        "--llm-reply-tokens",
-        **COUNT,
-        help="most tokens of a reply, thoughts included (default: what each task needs)",
-    )
+    add("--llm-local", metavar="DIR_OR_ID", help=local)
+    add("--llm-reply-tokens", **COUNT, help=most)
 
 
 def llm_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Llm | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.book.book import open_book
 from core.cli.common import print_json, say
-from core.cli.flags import DEVICE, JSON_ALONE, LOG_FILE
+from core.cli.flags import AS_JSON, DEVICE, LOG_FILE
 from core.runs.foreign.files import files_of, read_foreign
 from core.runs.foreign.traces import found_sentence
 
@@ -35,14 +35,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     add("--document", nargs="+", type=Path, required=True, metavar="FILE", help="what was searched")
     add("--method", default="", metavar="NAME", help="of the retriever (default: as the files say)")
-    add(
-        "--checkpoint",
-        metavar="NAME_OR_DIR",
-        help="the agent that runs open with (default: the one that suits)",
-    )
+    agent = "the agent that runs open with (default: the one that suits)"
+    add("--checkpoint", metavar="NAME_OR_DIR", help=agent)
     add("--device", **DEVICE)
     add("--log", **LOG_FILE)
-    add("--json", **JSON_ALONE)
+    add("--json", **AS_JSON)
     parser.set_defaults(func=run_import)
 
 

@@ -27,17 +27,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("files", **FILE, nargs="+")
     add_reading(parser)
     about = partial(flag_help, ChunkConfig)
-    add(
-        "--chunker",
-        choices=CHUNKERS,
-        help=about("chunker", "structure for HTML and Markdown, else sentences"),
-    )
+    cut = about("chunker", "structure for HTML and Markdown, else sentences")
+    add("--chunker", choices=CHUNKERS, help=cut)
     add("--max-tokens", **COUNT, help=about("max_tokens", "the checkpoint's"))
-    add(
-        "--checkpoint",
-        metavar="NAME_OR_DIR",
-        help="whose tokenizer and chunking to use (default: those of the agent that the app would take)",
-    )
+    whose = "whose tokenizer and chunking to use (default: those of the agent that the app would take)"
+    add("--checkpoint", metavar="NAME_OR_DIR", help=whose)
     shape = parser.add_mutually_exclusive_group(required=True)
     shape.add_argument("--json", action="store_true", help="one JSON object a chunk, a line each")
     shape.add_argument("--text", action="store_true", help="the text that offsets refer to; one file only")
@@ -55,14 +49,10 @@ def run_ingest(args: argparse.Namespace) -> int:
     folder = find_checkpoint(args.checkpoint or suited_to(documents[0]))
     spec = read_spec(folder)
     tokenizer = FastTokenizer(find_base(spec.base, folder))
-    configs = [
-        spec.chunk_config(args.chunker or default_chunker(document.kind), args.max_tokens)
-        for document in documents
-    ]
-    tables = [
-        chunk_document(document, config, tokenizer)
-        for document, config in zip(documents, configs, strict=True)
-    ]
+    tables = []
+    for document in documents:
+        config = spec.chunk_config(args.chunker or default_chunker(document.kind), args.max_tokens)
+        tables.append(chunk_document(document, config, tokenizer))
     say_chosen(documents[0], args.checkpoint, spec.name)
     workspace = Workspace(tuple(documents), tuple(tables))
     firsts = set(workspace.borders[:-1].tolist())

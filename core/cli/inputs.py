@@ -1,8 +1,4 @@
-"""What a command works on.
-
-Questions over documents, chunk lists or a file of episodes. Reads the files that the person at the keyboard
-named, cuts and embeds what they hold, and lays flags over the checkpoint's defaults.
-"""
+"""What a command works on: questions over documents, chunks or episodes."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,7 @@ from core.base.errors import BadDocument, BadRequest, Cancelled
 from core.base.events import Trace
 from core.base.progress import finish
 from core.base.types import Document, Workspace, workspace_of_chunks
-from core.cli.common import progress_printer, say
+from core.cli.common import count_printer, progress_printer, say
 from core.cli.flags import reading_of
 from core.corpus.context import context
 from core.corpus.index import Corpus
@@ -42,7 +39,7 @@ from core.views.draw.words import percent
 
 @dataclass(eq=False)
 class Question:
-    """One query over one workspace, indexed for each encoder that asks. `id`: its name among episodes."""
+    """One query over one workspace, indexed for each encoder that asks."""
 
     id: str | int | None
     query: str
@@ -60,19 +57,19 @@ class Question:
 
     def corpus(self, encoder: DualEncoder) -> Corpus:
         """The workspace under an encoder, embedded when first asked for; a batch's is not cached on disk."""
-        if encoder.fingerprint not in self._corpora:
-            if self.id is not None:
-                began = time.perf_counter()
-                vectors = embed_chunks(encoder, self.workspace.texts(), None)
-                self._corpora[encoder.fingerprint] = Corpus(self.workspace, index_of(encoder, vectors))
-                self._spend("embedding", 1000 * (time.perf_counter() - began))
-            else:
-                self._corpora[encoder.fingerprint] = self._indexed(encoder)
-        return self._corpora[encoder.fingerprint]
+        key = encoder.fingerprint
+        if key not in self._corpora and self.id is None:
+            self._corpora[key] = self._indexed(encoder)
+        elif key not in self._corpora:
+            began = time.perf_counter()
+            vectors = embed_chunks(encoder, self.workspace.texts(), None)
+            self._corpora[key] = Corpus(self.workspace, index_of(encoder, vectors))
+            self._spend("embedding", 1000 * (time.perf_counter() - began))
+        return self._corpora[key]
 
     def _indexed(self, encoder: DualEncoder) -> Corpus:
-        """All chunks, or once the time is over those that are there by then, to which the run is
-        bound: at least a part that lies evenly, and the likeliest by the question's words.
+        """All chunks, or, once the time is over, an even part and the likeliest by words, to which the run is
+        bound.
         """
         began, show = time.perf_counter(), progress_printer()
         part: Embedded | None = None
@@ -123,16 +120,12 @@ class Question:
 
 
 def keep_run(
-    log: RunLog | None,
-    trace: Trace,
-    workspace: Workspace,
-    encoder: DualEncoder,
-    answer: EvidenceAnswer | None,
-    label: dict[str, Any] | None = None,
+    log: RunLog | None, trace: Trace, question: Question, encoder: DualEncoder, answer: EvidenceAnswer | None
 ) -> None:
     """Leaves a run in the log, if one is named, and says under which id."""
     if log is not None:
-        say(f"logged as {log_trace(log, trace, workspace, encoder, answer, label=label)}")
+        run_id = log_trace(log, trace, question.workspace, encoder, answer, label=question.label)
+        say(f"logged as {run_id}")
 
 
 @dataclass(frozen=True)
@@ -143,9 +136,13 @@ class ReadDocuments:
     milliseconds: float
 
 
+_Episode = tuple[str | int, str, list[str], dict[str, Any] | None]
+"""Id, query, chunks, and label of a line of a file of episodes."""
+
+
 def agent_of(args: argparse.Namespace) -> tuple[DualEncoder, ReadDocuments | None]:
-    """The agent that was named, else the one that the app would take for the first document, and the
-    documents if they had to be read for that. Raises BadCheckpoint, BadRequest, BadDocument.
+    """The agent that was named, else that for the first document, and the documents if they had to be read
+    for that. Raises BadCheckpoint, BadRequest, BadDocument.
     """
     if args.checkpoint is not None or args.document is None:
         return load_encoder(args.checkpoint, args.device), None
@@ -156,9 +153,8 @@ def agent_of(args: argparse.Namespace) -> tuple[DualEncoder, ReadDocuments | Non
 
 def suited_to(document: Document) -> str:
     """Name of the checkpoint that the app would open a document with."""
-    return choose(
-        document, {name: read_spec(find_checkpoint(name)) for name in shipped_checkpoints()}
-    ).checkpoint
+    specs = {name: read_spec(find_checkpoint(name)) for name in shipped_checkpoints()}
+    return choose(document, specs).checkpoint
 
 
 def say_chosen(document: Document, named: str | None, used: str) -> None:
@@ -182,8 +178,8 @@ def _check_asked(args: argparse.Namespace) -> None:
 def questions(
     args: argparse.Namespace, encoder: DualEncoder, read: ReadDocuments | None = None
 ) -> Iterator[Question]:
-    """The work that the flags name, cut as `encoder` reads. `read`: its documents, where they are read.
-    Raises BadRequest, BadDocument.
+    """The work that the flags name, cut as `encoder` reads. `read`: its documents. Raises BadRequest,
+    BadDocument.
     """
     within = getattr(args, "within", None)
     if within is not None and not within >= 0:
@@ -200,23 +196,18 @@ def questions(
         lines = list(_read_episodes(args.episodes))
         # a mistake in the last line is told before the first one runs
         for line, config in [(line, _config_of_episode(args, encoder.spec, line)) for line in lines]:
-            workspace = workspace_of_chunks(
-                line["chunks"], encoder.tokenizer.count(line["chunks"]), str(line["id"])
-            )
-            yield Question(
-                line["id"],
-                line["query"],
-                workspace,
-                config.with_(seed=episode_seed(config.seed, line["id"])),
-                label=line["label"],
-            )
+            name, query, chunks, label = line
+            workspace = workspace_of_chunks(chunks, encoder.tokenizer.count(chunks), str(name))
+            own = config.with_(seed=episode_seed(config.seed, name))
+            yield Question(name, query, workspace, own, label=label)
         return
     _check_asked(args)
     timings: dict[str, float] = {}
     names: tuple[str, ...] = ()
     if args.chunks is not None:
-        chunks = _read_chunks(args.chunks)
-        workspace = workspace_of_chunks(chunks, encoder.tokenizer.count(chunks), args.chunks.name)
+        name = args.chunks.name
+        chunks = _check_chunks(_parse_json(_read_text(args.chunks), name), name)
+        workspace = workspace_of_chunks(chunks, encoder.tokenizer.count(chunks), name)
     else:
         read = read or _read_named(args)
         names, documents = zip(*read.named, strict=True)
@@ -229,22 +220,19 @@ def questions(
     yield Question(None, args.query, workspace, config, timings, within=within, names=names)
 
 
-def _config_of_episode(args: argparse.Namespace, spec: CheckpointSpec, line: dict[str, Any]) -> EpisodeConfig:
+def _config_of_episode(args: argparse.Namespace, spec: CheckpointSpec, line: _Episode) -> EpisodeConfig:
+    name, _, chunks, _ = line
     try:
-        return config_of(args, spec, len(line["chunks"]))
+        return config_of(args, spec, len(chunks))
     except BadRequest as error:
-        raise BadRequest(f"episode {line['id']!r} of {args.episodes.name}: {error}") from error
+        raise BadRequest(f"episode {name!r} of {args.episodes.name}: {error}") from error
 
 
 def say_other_agent(document: Document, named: str | None, used: str) -> None:
-    """Says, where nobody named an agent, that the app would open the document with another than `used`.
-
-    Of several documents the app, too, looks at the first.
+    """Says, where nobody named an agent, that the app would open the (first) document with another than
+    `used`.
     """
-    if named is not None:
-        return
-    suited = suited_to(document)
-    if suited != used:
+    if named is None and (suited := suited_to(document)) != used:
         say(
             f"{document.title} is opened with {used}, with which commands begin; the app would take"
             f" {suited} (--checkpoint {suited})"
@@ -253,28 +241,19 @@ def say_other_agent(document: Document, named: str | None, used: str) -> None:
 
 def episode_seed(seed: int, episode_id: str | int) -> int:
     """The seed that stands in an episode's config, so that the config alone makes the run again, in whatever
-    batch it came.
-
-    Every method takes it: one whose language models draw takes seeds below SEEDS_OF_MODELS only.
+    batch it came. Every method takes it: language models draw with seeds below SEEDS_OF_MODELS only.
     """
-    return (
-        int(np.random.SeedSequence([seed, zlib.crc32(str(episode_id).encode())]).generate_state(1)[0])
-        % SEEDS_OF_MODELS
-    )
+    sequence = np.random.SeedSequence([seed, zlib.crc32(str(episode_id).encode())])
+    return int(sequence.generate_state(1)[0]) % SEEDS_OF_MODELS
 
 
 def read_files(paths: Sequence[Path], config: ReadingConfig) -> list[tuple[str, Document]]:
-    """Documents of files named at the keyboard, with names to show, which tell different files apart; notices
-    to stderr. Raises BadDocument.
-    """
+    """Documents of files, with names that tell them apart; notices to stderr. Raises BadDocument."""
     documents: list[tuple[str, Document]] = []
-    report = progress_printer()
+    report = count_printer()
     with Converter(config=config) as converter:
         for path, folders in zip(paths, _folders(paths), strict=True):
-            read = _read_file(
-                path, converter, lambda done, total: report(OpenProgress("reading", done, total))
-            )
-            for name, document in read.items():
+            for name, document in _read_file(path, converter, partial(report, stage="reading")).items():
                 documents.append((folders + name, document))
                 if document.notices:
                     say(f"{folders}{name}: {document.told}")
@@ -312,19 +291,12 @@ def _read_file(path: Path, converter: Converter, on_part: OnPart) -> dict[str, D
 
 def config_of(args: argparse.Namespace, spec: CheckpointSpec, n_chunks: int) -> EpisodeConfig:
     """Flags over the checkpoint's defaults; for a short document only a default budget shrinks."""
-    settings = {
-        name: getattr(args, name)
-        for name in ("step_budget", "temperature")
-        if getattr(args, name) is not None
-    }
-    if getattr(args, "k", None) is not None:
-        settings["step_budget"] = args.k
-    settings |= {
-        name: getattr(args, name) for name in ("stop_threshold", "review_threshold") if hasattr(args, name)
-    }
-    config = spec.episode_config(
-        seed=args.seed, beam_width=args.beam_width, top_k_actions=args.top_k_actions, **settings
-    )
+    k = getattr(args, "k", None)
+    named = {"step_budget": args.step_budget if k is None else k, "temperature": args.temperature}
+    settings = {name: value for name, value in named.items() if value is not None}
+    own = ("stop_threshold", "review_threshold", "seed", "beam_width", "top_k_actions")
+    settings |= {name: getattr(args, name) for name in own if name in args}
+    config = spec.episode_config(**settings)
     if "step_budget" not in settings and 0 < n_chunks < config.step_budget:
         config = config.with_(step_budget=n_chunks)
     config.check_against(n_chunks)
@@ -334,14 +306,8 @@ def config_of(args: argparse.Namespace, spec: CheckpointSpec, n_chunks: int) -> 
 def read_queries(path: Path) -> list[tuple[str, str]]:
     """(id, text) of each line of a BEIR file of queries. Raises BadRequest."""
     queries = []
-    for number, line in enumerate(_read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        where = f"line {number} of {path.name}"
-        values = _parse_json(line, where)
-        if not isinstance(values, dict) or not all(
-            isinstance(values.get(key), str) for key in ("_id", "text")
-        ):
+    for where, values in _lines(path):
+        if not all(isinstance(values.get(key), str) for key in ("_id", "text")):
             raise BadRequest(f'{where} needs "_id" and "text"; correct the file')
         check_query(values["text"])
         queries.append((values["_id"], values["text"]))
@@ -350,33 +316,18 @@ def read_queries(path: Path) -> list[tuple[str, str]]:
     return queries
 
 
-def _read_chunks(path: Path) -> list[str]:
-    return _check_chunks(_parse_json(_read_text(path), path.name), path.name)
-
-
 def _check_chunks(values: Any, where: str) -> list[str]:
-    if (
-        not isinstance(values, list)
-        or not values
-        or not all(isinstance(value, str) and value.strip() for value in values)
-    ):
+    is_list = isinstance(values, list) and bool(values)
+    if not is_list or not all(isinstance(value, str) and value.strip() for value in values):
         raise BadRequest(f"{where} must hold a JSON list of non-empty strings, one a chunk; correct the file")
-    return values
+    return list(values)
 
 
-def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
+def _read_episodes(path: Path) -> Iterator[_Episode]:
     """The lines of the file. Raises BadRequest at the first that is no episode, or where there is none."""
     ids = set[str]()
-    for number, line in enumerate(_read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        where = f"line {number} of {path.name}"
-        values = _parse_json(line, where)
-        if (
-            not isinstance(values, dict)
-            or not isinstance(values.get("query"), str)
-            or type(values.get("id")) not in (str, int)
-        ):
+    for where, values in _lines(path):
+        if not isinstance(values.get("query"), str) or type(values.get("id")) not in (str, int):
             raise BadRequest(f'{where} needs "id" (a text or number), "query" and "chunks"; correct the file')
         name = str(values["id"]).strip()
         if not name or name in ids:
@@ -385,29 +336,20 @@ def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
         ids.add(name)
         check_query(values["query"])
         chunks = _check_chunks(values.get("chunks"), f'"chunks" in {where}')
-        yield {
-            "id": values["id"],
-            "query": values["query"],
-            "chunks": chunks,
-            "label": _label(values, len(chunks), where),
-        }
+        yield values["id"], values["query"], chunks, _label(values, len(chunks), where)
     if not ids:
         raise BadRequest(f"{path.name} holds no episode; write one JSON object a line")
 
 
 def _label(values: dict[str, Any], n_chunks: int, where: str) -> dict[str, Any] | None:
-    """An episode's optional `support` and `answers`, the first of which lists of runs show. Raises BadRequest
-    unless lists of its chunks' ids, of texts.
+    """An episode's optional `support` and `answers`, the first of which lists of runs show. Raises
+    BadRequest.
     """
     label = {name: values[name] for name in ("support", "answers") if values.get(name) is not None}
-    for name, kind in (("support", int), ("answers", str)):
-        if not isinstance(label.get(name, []), list) or any(
-            type(one) is not kind for one in label.get(name, [])
-        ):
-            raise BadRequest(
-                f'"{name}" in {where} must be a list of {"chunk ids" if kind is int else "texts"}; correct'
-                " the file"
-            )
+    for name, kind, words in (("support", int, "chunk ids"), ("answers", str, "texts")):
+        given = label.get(name, [])
+        if not isinstance(given, list) or any(type(one) is not kind for one in given):
+            raise BadRequest(f'"{name}" in {where} must be a list of {words}; correct the file')
     for chunk_id in label.get("support", ()):
         if not 0 <= chunk_id < n_chunks:
             raise BadRequest(
@@ -426,12 +368,20 @@ def _read_text(path: Path) -> str:
         raise BadRequest(f"{path} can't be read ({error.strerror}); name a readable file") from error
 
 
+def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Where each line stands that isn't blank, and its JSON object, empty for other JSON."""
+    for number, line in enumerate(_read_text(path).split("\n"), start=1):
+        if line.strip():
+            where = f"line {number} of {path.name}"
+            values = _parse_json(line, where)
+            yield where, values if isinstance(values, dict) else {}
+
+
 def _parse_json(text: str, where: str) -> Any:
     try:
         values = json.loads(text)
-        json.dumps(
-            values, ensure_ascii=False
-        ).encode()  # escapes may spell half a character, which no encoder reads
+        # escapes may spell half a character, which no encoder reads
+        json.dumps(values, ensure_ascii=False).encode()
         return values
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"{where} is no valid JSON ({str(error)[:100]}); correct it") from error

@@ -6,8 +6,7 @@ import argparse
 import json
 from dataclasses import asdict
 
-from core.base.errors import BadRequest
-from core.cli.common import say
+from core.cli.common import say, writing
 from core.cli.flags import JSON_LINES, LOG_FILE
 from core.lab.tune.collect import collect_pairs
 from core.lab.tune.pairs import pair_lines
@@ -29,14 +28,9 @@ def run_preferences(args: argparse.Namespace) -> int:
         if reader.notice:
             say(reader.notice)
         pairs, report = collect_pairs(reader)
-    try:
+    with writing(args.to):
         write_whole(args.to, pair_lines(pairs))
-    except OSError as error:
-        raise BadRequest(f"{args.to} can't be written ({error.strerror}); name another file") from error
     counts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in report.pairs.items())
-    print(
-        json.dumps({"path": str(args.to), **asdict(report)})
-        if args.json
-        else f"{args.to}: {counts}, from {report.runs:,} runs"
-    )
+    result = json.dumps({"path": str(args.to), **asdict(report)})
+    print(result if args.json else f"{args.to}: {counts}, from {report.runs:,} runs")
     return 0

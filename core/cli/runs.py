@@ -1,9 +1,6 @@
 """`python -m core runs`.
 
-The log from the command line: list, show, export, import, delete, push, pull, replay. Each command takes the
-parsed arguments, prints its result to stdout and notices to stderr, and returns the exit status; errors a
-person can put right are raised as `UserError` for the caller to print. The command line is local mode: it
-sees the runs without an owner.
+The log from the command line. This is local mode: it sees the runs without an owner.
 """
 
 from __future__ import annotations
@@ -12,6 +9,8 @@ import argparse
 import json
 import os
 import shutil
+from collections import deque
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -36,18 +35,43 @@ from core.runs.log.wire import read_runs
 from core.views.draw.words import shorten
 from core.views.story import state_words
 
-_NOT_KEPT = "(text not kept)"
-"""Of a chunk, in a run that came without its texts."""
-
 
 def add_flags(runs: argparse.ArgumentParser) -> None:
     """The commands of `runs`."""
     commands = runs.add_subparsers(dest="runs_command", required=True, metavar="COMMAND")
-    _add_list_parser(commands)
-    show = commands.add_parser("show", help="print one run")
-    show.add_argument("run_id", metavar="RUN_ID")
-    show.set_defaults(func=show_command)
-    export = commands.add_parser("export", help="write runs to files, or send them on as traces")
+
+    def command(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = commands.add_parser(name, help=summary)
+        parser.set_defaults(func=run)
+        return parser
+
+    listed = command("list", list_command, "print the runs, newest first")
+    _add_list_flags(listed)
+    show = command("show", show_command, "print one run")
+    export = command("export", export_command, "write runs to files, or send them on as traces")
+    _add_export_flags(export)
+    import_ = command("import", import_command, "read a file written by export --format json")
+    import_.add_argument("file", type=Path, metavar="FILE")
+    delete = command("delete", delete_command, "remove a run for good")
+    for parser in (show, delete):
+        parser.add_argument("run_id", metavar="RUN_ID")
+    bring = "bring a data set on the hub up to this log, with owners and all"
+    push = command("push", push_command, bring)
+    made = "the data set; it is made, and private, if it is missing"
+    push.add_argument("--to", required=True, metavar="OWNER/NAME", help=made)
+    pull = command("pull", pull_command, "take in the runs that push put into a data set")
+    pull.add_argument("--from", required=True, dest="source", metavar="OWNER/NAME", help="the data set")
+    for parser in (listed, show, export, import_, delete, push, pull):
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.add_argument("--log", **LOG_FILE)
+    replay = command("replay", replay_command, "make a logged run again and compare")
+    replay.add_argument("run_id")
+    replay.add_argument("--log", **LOG_FILE)
+    replay.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="default: the one that the run names")
+    replay.add_argument("--device", **DEVICE)
+
+
+def _add_export_flags(export: argparse.ArgumentParser) -> None:
     export.add_argument("run_ids", nargs="*", metavar="RUN_ID", help="default: all runs that have ended")
     export.add_argument("--format", choices=FORMATS, default="json")
     where = export.add_mutually_exclusive_group(required=True)
@@ -65,38 +89,13 @@ def add_flags(runs: argparse.ArgumentParser) -> None:
         " http://127.0.0.1:6006",
     )
     texts = export.add_mutually_exclusive_group()
-    texts.add_argument(
-        "--no-text",
-        dest="text",
-        action="store_false",
-        default=None,
-        help="leave out the texts of documents and chunks, and known answers (default for html)",
-    )
-    texts.add_argument(
-        "--text", action="store_true", default=None, help="take them along (default for the other formats)"
-    )
-    export.set_defaults(func=export_command)
-    import_ = commands.add_parser("import", help="read a file written by export --format json")
-    import_.add_argument("file", type=Path, metavar="FILE")
-    import_.set_defaults(func=import_command)
-    delete = commands.add_parser("delete", help="remove a run for good")
-    delete.add_argument("run_id", metavar="RUN_ID")
-    delete.set_defaults(func=delete_command)
-    for parser in (show, export, import_, delete):
-        parser.add_argument("--json", action="store_true", help="print JSON")
-        parser.add_argument("--log", **LOG_FILE)
-    _add_copy_commands(commands)
-    replay = commands.add_parser("replay", help="make a logged run again and compare")
-    replay.add_argument("run_id")
-    replay.add_argument("--log", **LOG_FILE)
-    replay.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="default: the one that the run names")
-    replay.add_argument("--device", **DEVICE)
-    replay.set_defaults(func=replay_command)
+    without = "leave out the texts of documents and chunks, and known answers (default for html)"
+    texts.add_argument("--no-text", dest="text", action="store_false", default=None, help=without)
+    along = "take them along (default for the other formats)"
+    texts.add_argument("--text", action="store_true", default=None, help=along)
 
 
-def _add_list_parser(commands: Any) -> None:
-    """Register `runs list`."""
-    parser = commands.add_parser("list", help="print the runs, newest first")
+def _add_list_flags(parser: argparse.ArgumentParser) -> None:
     for name, meaning in (
         ("text", "part of the question"),
         ("method", "qrag, topk, ...; of import-run imported:NAME, without scores imported-ranks:NAME"),
@@ -105,43 +104,19 @@ def _add_list_parser(commands: Any) -> None:
     ):
         parser.add_argument(f"--{name}", help=meaning)
     parser.add_argument("--status", choices=get_args(Status))
-    parser.add_argument(
-        "--since", metavar="DATE", help="made on that day or later: 2026-03-31, or with a time"
-    )
+    later = "made on that day or later: 2026-03-31, or with a time"
+    parser.add_argument("--since", metavar="DATE", help=later)
     parser.add_argument("--until", metavar="DATE", help="made on that day or earlier")
-    parser.add_argument(
-        "--outcome", choices=("hit", "miss"), help="labelled runs that kept all support, or that did not"
-    )
+    outcome = "labelled runs that kept all support, or that did not"
+    parser.add_argument("--outcome", choices=("hit", "miss"), help=outcome)
     parser.add_argument("--limit", **COUNT, default=50)
     parser.add_argument("--offset", **COUNT, default=0)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--log", **LOG_FILE)
-    parser.set_defaults(func=list_command)
-
-
-def _add_copy_commands(runs: Any) -> None:
-    """`runs push` and `runs pull`."""
-    push = runs.add_parser("push", help="bring a data set on the hub up to this log, with owners and all")
-    push.add_argument(
-        "--to",
-        required=True,
-        metavar="OWNER/NAME",
-        help="the data set; it is made, and private, if it is missing",
-    )
-    push.set_defaults(func=push_command)
-    pull = runs.add_parser("pull", help="take in the runs that push put into a data set")
-    pull.add_argument("--from", required=True, dest="source", metavar="OWNER/NAME", help="the data set")
-    pull.set_defaults(func=pull_command)
-    for parser in (push, pull):
-        parser.add_argument("--json", action="store_true", help="print JSON")
-        parser.add_argument("--log", **LOG_FILE)
 
 
 def list_command(arguments: argparse.Namespace) -> int:
     """A line a run, or with --json {"total", "runs"}."""
-    filters = {
-        name: getattr(arguments, name) for name in ("text", "method", "checkpoint", "document", "status")
-    }
+    names = ("text", "method", "checkpoint", "document", "status")
+    filters = {name: getattr(arguments, name) for name in names}
     filters["since"] = moment(arguments.since) if arguments.since else None
     filters["until"] = moment(arguments.until, end=True) if arguments.until else None
     filters["hit"] = arguments.outcome and arguments.outcome == "hit"
@@ -171,7 +146,7 @@ def show_command(arguments: argparse.Namespace) -> int:
     print(_printable(record.query))
     score = facts_of(record.method).score_name
     for step in run.trace.steps:
-        text = _printable(step.text) or _NOT_KEPT
+        text = _printable(step.text) or "(text not kept)"
         print(f"{step.step:>4}  chunk {step.chunk_id}  {score} {step.q_value:.4f}  {text}")
     if run.trace.stopped is not None:
         print(f"stopped: {run.trace.stopped.reason}")
@@ -197,10 +172,9 @@ def export_command(arguments: argparse.Namespace) -> int:
             n = send_runs(reader, arguments.run_ids or None, receiver, include_text=include_text)
         _tell(arguments, {"sent": n}, n)
         return 0
+    asked = (arguments.run_ids or None, arguments.format, arguments.to)
     with _reader(arguments) as reader:
-        path = export_runs(
-            reader, arguments.run_ids or None, arguments.format, arguments.to, include_text=include_text
-        )
+        path = export_runs(reader, *asked, include_text=include_text)
     _tell(arguments, {"path": str(path)}, path)
     return 0
 
@@ -285,14 +259,9 @@ def replay_command(arguments: argparse.Namespace) -> int:
                 " its folder with --checkpoint"
             ) from error
     encoder = load_encoder(arguments.checkpoint or run.record.checkpoint, arguments.device)
-    replay = replay_run(
-        run,
-        documents,
-        encoder,
-        progress_printer(),
-        plain=partial(load_encoder, "base", arguments.device) if encoder.spec.trained else None,
-        reader_named=partial(reader_named, device=arguments.device),
-    )
+    plain = partial(load_encoder, "base", arguments.device) if encoder.spec.trained else None
+    reading = partial(reader_named, device=arguments.device)
+    replay = replay_run(run, documents, encoder, progress_printer(), plain=plain, reader_named=reading)
     _print_json(replay.to_json())
     return 0 if replay.report.holds else 1
 
@@ -311,8 +280,7 @@ def _reader(arguments: argparse.Namespace) -> LogReader:
 
 def _check_runs(file: Path) -> None:
     """Raises LogError where a file can't be taken in."""
-    for _ in read_runs(file):
-        pass
+    deque(read_runs(file), maxlen=0)
 
 
 def _leave_in_inbox(file: Path, log: Path) -> None:

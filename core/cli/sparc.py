@@ -18,23 +18,13 @@ from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.base.errors import BadRequest
 from core.base.types import workspace_of_chunks
-from core.cli.common import named_log, print_json, progress_printer, say
-from core.cli.flags import (
-    COUNT,
-    FOLDER,
-    JSON_ALONE,
-    add_inputs,
-    add_llm_flags,
-    add_settings,
-    flag_help,
-    llm_of,
-)
+from core.cli.common import count_printer, named_log, print_json, say
+from core.cli.flags import AS_JSON, COUNT, FOLDER, add_inputs, add_llm_flags, add_settings, flag_help, llm_of
 from core.cli.inputs import Question, agent_of, questions
 from core.corpus.index import Corpus
 from core.corpus.opening import index_of, vector_store
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
-from core.lab.evaluate.run import EvaluationProgress, Progress
 from core.lab.sparc.evaluation import Ground, SparcRow, SparcVariation, Tally, evaluate_sparc
 from core.lab.tasks.pooled import pooled
 from core.lab.tasks.qa_sets import read_qa
@@ -57,6 +47,7 @@ from core.methods.sparc.retriever import SPARC, SparcRetriever
 from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import SparcTrace, extended
 from core.runs.again.records import log_sparc
+from core.runs.log import RunLog
 from core.runs.whatif.comparison import Contestant
 
 PAGES = "multi-hop"
@@ -71,20 +62,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     about, usual = partial(flag_help, SparcConfig), SparcConfig()
     add("--k", **COUNT, dest="per_search", default=usual.k, help=about("k", str(usual.k)))
     add("--strategies", metavar="NAME,...", help=about("strategies", "all that the checkpoint serves"))
-    add(
-        "--llm-temperature",
-        type=float,
-        default=usual.temperature,
-        metavar="X",
-        help=about("temperature", str(usual.temperature)),
-    )
-    add(
-        "--reader",
-        **FOLDER,
-        help="who answers where no language model does (default: the reader that ships)",
-    )
+    warmth = about("temperature", str(usual.temperature))
+    add("--llm-temperature", type=float, metavar="X", default=usual.temperature, help=warmth)
+    who = "who answers where no language model does (default: the reader that ships)"
+    add("--reader", **FOLDER, help=who)
     add_llm_flags(parser)
-    add("--json", **JSON_ALONE)
+    add("--json", **AS_JSON)
     parser.set_defaults(
         func=run_sparc_command, step_budget=1, temperature=None, beam_width=1, top_k_actions=None
     )
@@ -99,37 +82,39 @@ def run_sparc_command(args: argparse.Namespace) -> int:
     reader = load_reader(args.reader, args.device)
     with named_log(args.log) as log:
         for question in questions(args, encoder, read):
-            trace = _run_aloud(question, config, encoder, plain, reader, llm)
+            retrievals = build_retrievals(config, encoder, plain, question.corpus)
+            agents, corpus = build_agents(llm, reader, config), question.corpus(encoder)
+            trace: SparcTrace | None = None
+            for event in run_sparc(question.query, corpus, agents, retrievals, config):
+                trace = extended(trace, event)
+                if line := _line(event):
+                    say(line)
+            assert trace is not None
             values = trace.to_json()
             print_json(values if question.id is None else {"id": question.id, **values})
-            if log is not None:
-                say(f"logged as {log_sparc(log, trace, question.workspace, encoder, label=question.label)}")
+            keep_sparc(log, trace, question, encoder)
     return 0
 
 
+def keep_sparc(log: RunLog | None, trace: SparcTrace, question: Question, encoder: DualEncoder) -> None:
+    """Leaves a run of SPARC in the log, if one is named, and says under which id."""
+    if log is not None:
+        say(f"logged as {log_sparc(log, trace, question.workspace, encoder, label=question.label)}")
+
+
 def _config(args: argparse.Namespace, encoder: DualEncoder) -> SparcConfig:
-    named = (
-        _served(encoder)
-        if args.strategies is None
-        else tuple(name.strip() for name in args.strategies.split(","))
-    )
+    named = _served(encoder)
+    if args.strategies is not None:
+        named = tuple(name.strip() for name in args.strategies.split(","))
     if "qrag" in named and not encoder.spec.trained:
         raise BadRequest(
             f"strategy qrag needs a trained agent and {encoder.spec.name} is none; name one with"
             " --checkpoint, or leave qrag out"
         )
+    names = ("width", "depth", "first_round", "max_tokens", "max_calls", "seed")
+    settings = {name: getattr(args, name) for name in names}
     return check_sparc_config(
-        SparcConfig(
-            width=args.width,
-            depth=args.depth,
-            k=args.per_search,
-            strategies=named,
-            first_round=args.first_round,
-            max_tokens=args.max_tokens,
-            max_calls=args.max_calls,
-            temperature=args.llm_temperature,
-            seed=args.seed,
-        )
+        SparcConfig(**settings, k=args.per_search, strategies=named, temperature=args.llm_temperature)
     )
 
 
@@ -151,44 +136,16 @@ def _served(encoder: DualEncoder) -> tuple[Strategy, ...]:
     return tuple(name for name in STRATEGIES if name != "qrag" or encoder.spec.trained)
 
 
-def _run_aloud(
-    question: Question,
-    config: SparcConfig,
-    encoder: DualEncoder,
-    plain: DualEncoder,
-    reader: Reader,
-    llm: Llm | None,
-) -> SparcTrace:
-    retrievals = build_retrievals(config, encoder, plain, question.corpus)
-    trace: SparcTrace | None = None
-    for event in run_sparc(
-        question.query, question.corpus(encoder), build_agents(llm, reader, config), retrievals, config
-    ):
-        trace = extended(trace, event)
-        if line := _line(event):
-            say(line)
-    assert trace is not None
-    return trace
-
-
 def _line(event: SparcEvent) -> str:
     """What happened, in a line; empty for what is no news."""
+    if isinstance(event, Retrieved | Answered | Judged):
+        return f"round {event.round} branch {event.branch}: {_outcome(event)}"
     match event:
         case RoundStarted():
             return "\n".join(
                 f"round {event.round} branch {one.branch}: {one.strategy} for {one.query!r}"
                 for one in event.queries
             )
-        case Retrieved():
-            return (
-                f"round {event.round} branch {event.branch}: found"
-                f" {', '.join(str(one.chunk_id) for one in event.found) or 'nothing'}"
-            )
-        case Answered():
-            sure = "" if event.confidence is None else f" ({event.confidence:.2f})"
-            return f"round {event.round} branch {event.branch}: {event.answer or 'no answer'}{sure}"
-        case Judged():
-            return f"round {event.round} branch {event.branch}: {event.verdict}; {event.reason}"
         case Merged():
             return f"round {event.round}: branch {event.best_branch} is the best; {event.reason}"
         case SparcStopped():
@@ -197,10 +154,19 @@ def _line(event: SparcEvent) -> str:
             return ""
 
 
+def _outcome(event: Retrieved | Answered | Judged) -> str:
+    if isinstance(event, Retrieved):
+        return f"found {', '.join(str(one.chunk_id) for one in event.found) or 'nothing'}"
+    if isinstance(event, Judged):
+        return f"{event.verdict}; {event.reason}"
+    sure = "" if event.confidence is None else f" ({event.confidence:.2f})"
+    return f"{event.answer or 'no answer'}{sure}"
+
+
 def sparc_rows(
     variations: Sequence[SparcVariation], args: argparse.Namespace, known: Sequence[SparcRow] = ()
 ) -> Iterator[SparcRow]:
-    """Questions of pooled corpora through the variations, set by set, but what is `known`. Raises BadRequest,
+    """Questions of pooled corpora through the variations, but what is `known`. Raises BadRequest,
     BadCheckpoint.
     """
     model = llm_of(args)
@@ -229,9 +195,4 @@ def sparc_rows(
             about=about | {"checkpoint": agent.spec.name, "fingerprint": agent.fingerprint},
         )
         examples = [questions[row] for row in sorted(order[: args.n or 100])]
-        told = partial(_tell, progress_printer(title))
-        yield from evaluate_sparc(examples, variations, ground, known, told)
-
-
-def _tell(report: Progress, done: int, total: int) -> None:
-    report(EvaluationProgress("retrieving", done, total, None))
+        yield from evaluate_sparc(examples, variations, ground, known, count_printer(title))

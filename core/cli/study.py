@@ -1,9 +1,8 @@
 """`python -m core study NAME`.
 
-Rows into tables in Markdown and, if asked, a figure. Rows are those of the file that --rows names, as
-`evaluate --rows` and `evaluate-documents --rows` write them. The studies of answers, SPARC and evidence sets
-have rows of their own, and make them where there are none yet; a frontier and SPARC, which take hours, keep
-the rows that they have, and go on from them to the number that --n names.
+Rows into tables in Markdown and, if asked, a figure. Rows are those of --rows. The studies of answers, SPARC
+and evidence sets make rows of their own where there are none yet; a frontier and SPARC, which take hours,
+keep the rows that they have, and go on from them to the number that --n names.
 """
 
 from __future__ import annotations
@@ -12,41 +11,49 @@ import argparse
 import gzip
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from core.answer.reader import load_reader
+from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.rows import row_line
-from core.cli.answers import answer_rows, told_by
-from core.cli.common import progress_printer
-from core.cli.evaluate import add_data_flags
+from core.cli.common import count_printer, progress_printer, writing
+from core.cli.evaluate import add_data_flags, load_subject, load_task_examples, task_length
 from core.cli.flags import COUNT, FOLDER, JSON_LINES, add_llm_flags, llm_of, path_flag
 from core.cli.sparc import sparc_rows
 from core.encode.encoder import load_encoder
+from core.lab.evaluate.outcomes import own_evidence
+from core.lab.evaluate.run import Setting, evaluate
+from core.lab.reader.evaluation import AnswerRow, evaluate_answers
 from core.lab.sparc.evaluation import STUDIED
 from core.lab.studies.frontier import FrontierRow, check_policies
 from core.lab.studies.frontier_rows import (
     N_FOR_THRESHOLDS,
     NATURAL,
-    agent_method,
     answering_model,
     answering_reader,
     frontier_questions,
     frontier_rows,
-    plain_methods,
+    other_methods,
     policy_of_set,
     set_methods,
-    sparc_methods,
     stop_thresholds,
 )
 from core.lab.studies.registry import STUDIES, TRAININGS, Study
 from core.lab.studies.trainings import trainings_in
+from core.lab.tasks.babi_world import TASKS as STORIES
+from core.methods.bm25 import BM25
 from core.methods.qrag.retriever import QRAG
+from core.methods.registry import METHODS
 from core.methods.resrag.card import read_card
+from core.methods.topk import TOPK
 from core.runs.log.atomic import write_whole
-from core.views.charts import Report, markdown
+from core.views.charts import markdown
 from core.views.svg import svg
+
+ANSWERED = ("squad", "nq", "hotpotqa", "2wiki", "musique", *STORIES)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -56,13 +63,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("name", choices=STUDIES, metavar="NAME", help=listed.replace("%", "%%"))
     add("tasks", nargs="*", metavar="TASK", help="what rows are made of (default: as in the paper)")
     add("--rows", **JSON_LINES, help="rows to read, or where to write those that are made; .gz is gzipped")
-    add(
-        "--trainings",
-        type=Path,
-        nargs="+",
-        metavar="PATH",
-        help="folders of trainings or copies of their progress.jsonl, or of several",
-    )
+    folders = "folders of trainings or copies of their progress.jsonl, or of several"
+    add("--trainings", type=Path, nargs="+", metavar="PATH", help=folders)
     add("--figure", type=path_flag, metavar="FILE.svg", help="draw the charts into this file")
     add_data_flags(parser, "test")
     add("--checkpoint", metavar="NAME_OR_DIR")
@@ -83,14 +85,10 @@ def run_study(args: argparse.Namespace) -> int:
     report = study.report(_trainings(study, args) if args.name in TRAININGS else _rows(study, args))
     sys.stdout.write(markdown(report))
     if args.figure is not None:
-        _write(args.figure, _figure(report).encode())
+        if not report.charts:
+            raise BadRequest(f"the study {report.name} has no chart; leave --figure out")
+        _write(args.figure, svg(report.charts).encode())
     return 0
-
-
-def _figure(report: Report) -> str:
-    if not report.charts:
-        raise BadRequest(f"the study {report.name} has no chart; leave --figure out")
-    return svg(report.charts)
 
 
 def _trainings(study: Study, args: argparse.Namespace) -> list[Any]:
@@ -103,15 +101,16 @@ def _rows(study: Study, args: argparse.Namespace) -> list[Any]:
     """Those of --rows; else new ones, which go there."""
     path: Path | None = args.rows
     rows = study.read(path) if path is not None and path.exists() else []
-    if args.name in ("frontier", "set-ablations") and (not rows or args.n is not None):
+    goes_on = not rows or args.n is not None
+    if args.name in ("frontier", "set-ablations") and goes_on:
         for row in _new_frontier_rows(args, rows):
             rows.append(row)  # one by one: what is saved are those that are there
-    elif args.name in STUDIED and (not rows or args.n is not None):
+    elif args.name in STUDIED and goes_on:
         for made in sparc_rows(STUDIED[args.name], args, tuple(rows)):
             rows.append(made)
             _save(path, rows)
     elif not rows and args.name == "answers":
-        rows = list(answer_rows(args))
+        rows = list(_answer_rows(args))
         _save(path, rows)
     if not rows and path is not None and not path.exists():
         raise BadRequest(f"{path} is not there; name a file of rows with --rows")
@@ -121,6 +120,36 @@ def _rows(study: Study, args: argparse.Namespace) -> list[Any]:
             " evaluate, evaluate-documents or study frontier wrote it"
         )
     return rows
+
+
+def _answer_rows(args: argparse.Namespace) -> Iterator[AnswerRow]:
+    """A row a task, kind of evidence and question: over the support, over what the agent that ships for a
+    task's kind finds up to its own stop, and over as many chunks of other methods as the task's budget.
+    """
+    reader, load = load_reader(args.reader, args.device), cache(load_subject)
+    for name in args.tasks or ANSWERED:
+        agent = args.checkpoint or ("narrative" if name in STORIES else "multi-hop")
+        subjects = {
+            kind: load(kind, agent if METHODS[kind].trained else None, args.device)
+            for kind in (QRAG.name, TOPK.name, BM25.name)
+        }
+        named = argparse.Namespace(**vars(args) | {"n": args.n or 100})
+        task = load_task_examples(name, named, subjects[TOPK.name].encoder)
+        setting = Setting(split=args.split, length=task_length(name, args.length))
+        found = {"gold": {example.id: example.support for example in task.examples}}
+        for kind, subject in subjects.items():
+            spec = subject.encoder.spec
+            config = EpisodeConfig(step_budget=task.step_budget, seed=args.seed)
+            if subject.acts:
+                stop, review = spec.stop_threshold, spec.review_threshold
+                config = config.with_(stop_threshold=stop, review_threshold=review)
+            report = progress_printer(name)
+            rows = evaluate(task.examples, setting, subject.retriever, subject.encoder, config, report)
+            found[spec.name if subject.acts else kind] = {row.id: own_evidence(row) for row in rows}
+        about = {"split": args.split, "length": setting.length, "seed": args.seed}
+        for called, evidence in found.items():
+            told = count_printer(f"{name} from {called}")
+            yield from evaluate_answers(reader, task.examples, evidence, told, evidence=called, **about)
 
 
 def _new_frontier_rows(args: argparse.Namespace, rows: list[FrontierRow]) -> Iterator[FrontierRow]:
@@ -147,8 +176,7 @@ def _new_frontier_rows(args: argparse.Namespace, rows: list[FrontierRow]) -> Ite
             if thresholds is None:
                 seen = frontier_questions(name, N_FOR_THRESHOLDS, plain.tokenizer, args.data, "train")
                 thresholds = stop_thresholds(agent, seen)
-            others = [*plain_methods(plain), agent_method(agent, thresholds)]
-            methods = [*others, *sparc_methods(agent, plain, reader), *methods]
+            methods = [*other_methods(agent, thresholds, plain, reader), *methods]
         wanted = {(method.name, method.policy, method.settings, answering.name) for method in methods}
         for key in done:
             if {(r.method, r.policy, r.settings, r.reader) for r in known if r.id == key} != wanted:
@@ -156,7 +184,7 @@ def _new_frontier_rows(args: argparse.Namespace, rows: list[FrontierRow]) -> Ite
                     f"question {key} has rows of other methods, policies, settings or readers than would be"
                     " added; name another file with --rows"
                 )
-        report = told_by(progress_printer(name))
+        report = count_printer(name)
 
         def told(done: int, total: int, report: Callable[[int, int], None] = report) -> None:
             _save(args.rows, rows)
@@ -172,8 +200,6 @@ def _save(path: Path | None, rows: Iterable[Any]) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content)
-    except OSError as error:
-        raise BadRequest(f"{path} can't be written ({error.strerror}); name another file") from error

@@ -1,13 +1,10 @@
-"""`python -m core trace`.
-
-Runs of the agent, one question or a batch, as JSON lines.
-"""
+"""`python -m core trace`: runs of the agent as JSON lines."""
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from core.answer.evidence import answer_evidence, found_order
 from core.answer.reader import load_reader
@@ -15,9 +12,9 @@ from core.base.config import check_query
 from core.base.errors import BadRequest
 from core.base.events import fold
 from core.cli.common import named_log, print_json, say
-from core.cli.flags import FILE, JSON_ALONE, JSON_LINES, add_cluster_flag, add_episode_flags, add_inputs
-from core.cli.inputs import Question, agent_of, config_of, episode_seed, keep_run, questions, read_queries
-from core.cli.trec import document_lines, line_file
+from core.cli.flags import AS_JSON, FILE, JSON_LINES, add_cluster_flag, add_episode_flags, add_inputs
+from core.cli.inputs import agent_of, config_of, episode_seed, keep_run, questions, read_queries
+from core.cli.trec import found_lines, line_file
 from core.encode.encoder import DualEncoder, load_encoder
 from core.lab.evaluate.completeness import completeness
 from core.methods.qrag.agent import Agent
@@ -26,6 +23,9 @@ from core.methods.qrag.retriever import AgentRetriever
 from core.methods.registry import retrieve_all
 from core.views.question import cut_sentence
 from core.views.report import trace_json
+
+_BATCH = 16
+"""Episodes whose states are embedded together."""
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -41,14 +41,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="embed no longer than this before asking what is there by then, and what shares most words with"
         " the question; the JSON says which share was searched, and the next command goes on from there",
     )
-    add(
-        "--queries",
-        **JSON_LINES,
-        help='with --corpus, in place of --query: a line {"_id", "text"} each, as BEIR has them',
-    )
+    each = 'with --corpus, in place of --query: a line {"_id", "text"} each, as BEIR has them'
+    add("--queries", **JSON_LINES, help=each)
     add("--run", **FILE, help="with --queries: write the documents that were found as a TREC run")
     add("--full", action="store_true", help="Q and position of all chunks at every step")
-    add("--json", **JSON_ALONE)
+    add("--json", **AS_JSON)
     parser.set_defaults(func=run_trace)
 
 
@@ -65,13 +62,12 @@ def run_trace(args: argparse.Namespace) -> int:
     loading = 1000 * (time.perf_counter() - began) - (0 if read is None else read.milliseconds)
     retriever = AgentRetriever(Agent(encoder))
     reader = load_reader(device=args.device)
+    asked = questions(args, encoder, read)
     with named_log(args.log) as log:
-        for batch in _batches(questions(args, encoder, read)):
-            corpora = [question.corpus(encoder) for question in batch]
-            episodes = [
-                Episode(question.query, corpus, question.config)
-                for question, corpus in zip(batch, corpora, strict=True)
-            ]
+        while batch := list(islice(asked, _BATCH)):
+            corpora = [question.corpus(encoder) for question in batch]  # may bound what a config searches
+            pairs = zip(batch, corpora, strict=True)
+            episodes = [Episode(question.query, corpus, question.config) for question, corpus in pairs]
             ran = list(zip(batch, retrieve_all(retriever, episodes), strict=True))
             began = time.perf_counter()
             answers = answer_evidence(
@@ -84,22 +80,15 @@ def run_trace(args: argparse.Namespace) -> int:
             answering = 1000 * (time.perf_counter() - began) / len(ran)
             for (question, trace), answer in zip(ran, answers, strict=True):
                 _say_cut(encoder, question.query, question.id)
-                timings = {
-                    "loading": loading,
-                    **question.timings,
-                    "steps": trace.milliseconds,
-                    "answer": answering,
-                }
+                spent = {"steps": trace.milliseconds, "answer": answering}
+                timings = {"loading": loading, **question.timings, **spent}
+                likely = completeness(encoder.spec, trace)
                 result = trace_json(
-                    trace,
-                    timings=timings,
-                    full=args.full,
-                    answer=answer,
-                    completeness=completeness(encoder.spec, trace),
+                    trace, timings=timings, full=args.full, answer=answer, completeness=likely
                 )
                 result |= question.sources(trace.chosen)
                 print_json({"id": question.id, **result} if args.episodes else result)
-                keep_run(log, trace, question.workspace, encoder, answer, question.label)
+                keep_run(log, trace, question, encoder, answer)
     return 0
 
 
@@ -137,19 +126,15 @@ def _trace_corpus(args: argparse.Namespace) -> int:
             seed = config.seed if query_id is None else episode_seed(config.seed, query_id)
             trace = fold(retriever.retrieve(query, corpus, config.with_(seed=seed)))
             evidence = {chunk_id: corpus.text(chunk_id) for chunk_id in trace.evidence}
-            result = trace_json(
-                trace,
-                timings={"steps": trace.milliseconds},
-                full=args.full,
-                answer=answer_evidence(reader, [query], [evidence], [found_order(trace)])[0],
-                completeness=completeness(encoder.spec, trace),
-            )
+            [answer] = answer_evidence(reader, [query], [evidence], [found_order(trace)])
+            timings, likely = {"steps": trace.milliseconds}, completeness(encoder.spec, trace)
+            result = trace_json(trace, timings=timings, full=args.full, answer=answer, completeness=likely)
             titles = {chunk_id: corpus.title(chunk_id) for chunk_id in evidence}
             named = {} if query_id is None else {"id": query_id}
             print_json({**named, **result, "documents": {str(key): name for key, name in titles.items()}})
             if query_id is not None:
                 names = (titles[chunk_id] for chunk_id in trace.picks)
-                keep_found("".join(document_lines(query_id, names, encoder.spec.name)))
+                keep_found(found_lines(query_id, names, encoder.spec.name))
     return 0
 
 
@@ -157,18 +142,3 @@ def _say_cut(encoder: DualEncoder, query: str, named: str | int | None) -> None:
     """`named`: among several questions."""
     if cut := cut_sentence(encoder, query):
         say(cut if named is None else f"{named}: {cut}")
-
-
-_BATCH = 16
-"""Episodes whose states are embedded together."""
-
-
-def _batches(items: Iterable[Question]) -> Iterator[list[Question]]:
-    batch: list[Question] = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == _BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

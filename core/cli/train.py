@@ -7,12 +7,11 @@ best agent so far is in the folder, with the events of its training in `progress
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
 
 from core.base.errors import BadRequest
 from core.cli.common import named_log
-from core.cli.flags import JSON_LINES, add_settings, flag_help
-from core.cli.training import add_training_flags, let_interrupt, name_of, run_training
+from core.cli.flags import JSON_LINES, LOG, add_settings, flag_help
+from core.cli.training import add_training_flags, let_interrupt, name_of, run_training, settings_of
 from core.encode.packaged import MINILM
 from core.lab.train.config import TrainConfig
 from core.lab.train.recipes import RECIPES, plan_training
@@ -25,20 +24,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_training_flags(parser, "agent")
     add = parser.add_argument
     add("--data", choices=[name for name in RECIPES if name != "own"], help="what to train on")
-    add(
-        "--questions",
-        **JSON_LINES,
-        help='train on your own: a line {"question", "chunks": [...], "support": [ids]} each',
-    )
+    own = 'train on your own: a line {"question", "chunks": [...], "support": [ids]} each'
+    add("--questions", **JSON_LINES, help=own)
     add("--base", default=MINILM, metavar="DIR_OR_ID", help="base encoder")
     add("--start-from", metavar="NAME_OR_DIR", help=flag_help(TrainConfig, "start_from"))
-    add(
-        "--log",
-        nargs="?",
-        const="",
-        metavar="FILE",
-        help="keep configuration and curve in the experiment log",
-    )
+    add("--log", **LOG, help="keep configuration and curve in the experiment log")
     add_settings(parser, TrainConfig, with_defaults=False)  # a recipe may have defaults of its own
     for flag, name, action in (
         ("--no-soft-values", "soft_values", "store_false"),
@@ -56,13 +46,10 @@ def run_train(args: argparse.Namespace) -> int:
     let_interrupt()
     if (args.questions is None) == (args.data is None):
         raise BadRequest("say what to train on: either --data NAME or --questions FILE.jsonl")
-    named = {
-        field.name: getattr(args, field.name, None) for field in fields(TrainConfig) if field.name != "data"
-    }
     settings = {
         name: value
-        for name, value in named.items()
-        if value is not None or (name == "top_k_actions" and hasattr(args, name))
+        for name, value in settings_of(args, TrainConfig).items()
+        if name != "data" and (value is not None or name == "top_k_actions")
     }
     plan = plan_training(
         args.data or "own",
@@ -73,9 +60,7 @@ def run_train(args: argparse.Namespace) -> int:
     )
     trainer = Trainer(plan, args.out, args.device)
     try:
-        figures = ("td_loss", "success", "score")
-        updates = plan.config.updates
-        return run_training(args, trainer.run(), "agent", updates, "validation score", figures)
+        return run_training(args, trainer, "agent", "validation score", ("td_loss", "success", "score"))
     finally:
         with named_log(args.log) as log:
             if log is not None:

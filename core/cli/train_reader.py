@@ -30,5 +30,4 @@ def run_train_reader(args: argparse.Namespace) -> int:
     config = ReaderConfig(**settings_of(args, ReaderConfig))
     course = ReadingCourse(args.data_folder, FastTokenizer(find_base(args.base)))
     trainer = ReaderTrainer(config, course, args.out, name=name, base=args.base, device=args.device)
-    figures = ("loss", "score")
-    return run_training(args, trainer.run(), "reader", config.updates, "validation F1", figures)
+    return run_training(args, trainer, "reader", "validation F1", ("loss", "score"))

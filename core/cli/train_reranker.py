@@ -18,11 +18,9 @@ from core.lab.train.reranking import RerankConfig, RerankTrainer
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `train-reranker`: every setting of `RerankConfig`, by its name."""
-    parser.add_argument(
-        "agent", metavar="NAME_OR_DIR", help="agent that gets the reranker; it stays as it is"
-    )
-    add_training_flags(parser, "agent with it", has_name=False)
     add = parser.add_argument
+    add("agent", metavar="NAME_OR_DIR", help="agent that gets the reranker; it stays as it is")
+    add_training_flags(parser, "agent with it", has_name=False)
     mixtures = [name for name in RECIPES if name != "own"]
     add("--data", choices=mixtures, help="learn from episodes of this mixture")
     own = 'learn from your own: a line {"question", "chunks": [...], "support": [ids]} each'
@@ -43,5 +41,4 @@ def run_train_reranker(args: argparse.Namespace) -> int:
     build = RECIPES[args.data or "own"].build
     mixture = build(args.own_questions or args.data_folder, tokenizer)
     trainer = RerankTrainer(config, agent, mixture, args.out, args.device)
-    figures = ("loss", "right", "weight", "score")
-    return run_training(args, trainer.run(), "agent", config.updates, "Fact F1, gained", figures)
+    return run_training(args, trainer, "agent", "Fact F1, gained", ("loss", "right", "weight", "score"))

@@ -38,5 +38,4 @@ def run_train_resrag(args: argparse.Namespace) -> int:
     learned, held_out = course_questions(encoder.tokenizer, args.data_folder)
     about = SetsRecord(name=name, encoder=encoder.spec.name, reader=reader.name, questions=counts_of(learned))
     trainer = SetTrainer(config, see(learned, encoder), see(held_out, encoder), reader, args.out, about)
-    figures = ("loss", "reward", "chunks", "score")
-    return run_training(args, trainer.run(), "policy", config.updates, "validation reward", figures)
+    return run_training(args, trainer, "policy", "validation reward", ("loss", "reward", "chunks", "score"))

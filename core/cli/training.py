@@ -1,14 +1,11 @@
-"""What the commands that train and tune share.
-
-Their flags, a line an event, how a training is run and how it ends.
-"""
+"""What the commands that train and tune share."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from importlib.util import find_spec
 from typing import Any
@@ -17,7 +14,7 @@ from core.base.config import words
 from core.base.errors import BadRequest
 from core.cli.common import say
 from core.cli.flags import DATA_FOLDER, DEVICE, FOLDER, RESULT_AS_JSON
-from core.lab.train.sitting import TrainEvent
+from core.lab.train.sitting import Sitting, TrainEvent
 
 
 def add_training_flags(parser: argparse.ArgumentParser, noun: str, *, has_name: bool = True) -> None:
@@ -62,26 +59,28 @@ def let_interrupt() -> None:
 
 
 def run_training(
-    args: argparse.Namespace,
-    events: Iterable[TrainEvent],
-    noun: str,
-    updates: int,
-    measured: str,
-    told: Sequence[str],
+    args: argparse.Namespace, training: Sitting, noun: str, measured: str, told: Sequence[str]
 ) -> int:
     """Trains to the end, a line an event on stderr, and prints what came of it. `noun`: what the result calls
     the folder; `measured`: what validation measures; `told`: see `line_of`.
     """
-    for event in events:
+    for event in training.run():
         say(line_of(event, told))
     seconds, best = event["seconds"], event["best"]
-    result = {noun: str(args.out), "updates": updates, "seconds": seconds, "best": best}
+    result = {noun: str(args.out), "updates": event["update"], "seconds": seconds, "best": best}
     print(json.dumps(result) if args.json else f"{args.out}: {measured} {best} after {seconds:.0f} s")
     return 0
 
 
-def run_tuning(tune: Callable[..., TrainEvent], told: Sequence[str]) -> dict[str, TrainEvent]:
-    """Tunes to the end: the last event of each kind."""
+def run_tuning(
+    args: argparse.Namespace,
+    tune: Callable[..., TrainEvent],
+    told: Sequence[str],
+    outcome: Callable[[dict[str, TrainEvent]], dict[str, Any]],
+) -> int:
+    """Tunes to the end and prints what came of it. `outcome`: of the last event of each kind, beside the
+    folder; `told`: see `line_of`.
+    """
     last: dict[str, TrainEvent] = {}
 
     def tell(event: TrainEvent) -> None:
@@ -89,7 +88,10 @@ def run_tuning(tune: Callable[..., TrainEvent], told: Sequence[str]) -> dict[str
         say(line_of(event, told))
 
     let_interrupt()
-    return last | {"finished": tune(tell=tell)}
+    last["finished"] = tune(tell=tell)
+    said = line_of(last.get("held_out", last["finished"]), told)
+    print(json.dumps({"out": str(args.out), **outcome(last)}) if args.json else f"{args.out}: {said}")
+    return 0
 
 
 def check_trl() -> None:

@@ -1,6 +1,6 @@
-"""Files of lines that other tools read.
+"""Files of lines that other tools read: TREC runs and qrels.
 
-TREC runs and qrels, a file a method or task since a run has one.
+A file a method or task, since a run has one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from core.base.errors import BadRequest
+from core.cli.common import writing
 
 
 def run_path(path: Path | None, name: str, names: Sequence[str]) -> Path | None:
@@ -20,23 +21,22 @@ def run_path(path: Path | None, name: str, names: Sequence[str]) -> Path | None:
     return path.with_name(f"{path.stem}-{Path(name).stem}{path.suffix}")
 
 
-def found_lines(query_id: str, document: str, chunk_ids: Iterable[int], method: str) -> Iterator[str]:
-    """Lines of a TREC run over the chunks of one document."""
-    return document_lines(query_id, (f"{document}#{chunk_id}" for chunk_id in chunk_ids), method)
+def chunk_names(document: str, chunk_ids: Iterable[int]) -> list[str]:
+    """What the chunks of one document are called in these files."""
+    return [f"{document}#{chunk_id}" for chunk_id in chunk_ids]
 
 
-def document_lines(query_id: str, names: Iterable[str], method: str) -> Iterator[str]:
+def found_lines(query_id: str, names: Iterable[str], method: str) -> str:
     """Lines of a TREC run, best first, each name once. Its tools sort by score, and an agent's Q need not
     fall from choice to choice: the score is 1 over the rank.
     """
-    for rank, name in enumerate(dict.fromkeys(map(_word, names)), start=1):
-        yield f"{_word(query_id)} Q0 {name} {rank} {1 / rank:.6f} {method}\n"
+    ranked = enumerate(dict.fromkeys(map(_word, names)), start=1)
+    return "".join(f"{_word(query_id)} Q0 {name} {rank} {1 / rank:.6f} {method}\n" for rank, name in ranked)
 
 
-def relevant_lines(query_id: str, document: str, chunk_ids: Iterable[int]) -> Iterator[str]:
+def relevant_lines(query_id: str, names: Iterable[str]) -> str:
     """Lines of TREC qrels."""
-    for chunk_id in chunk_ids:
-        yield f"{_word(query_id)} 0 {_word(document)}#{chunk_id} 1\n"
+    return "".join(f"{_word(query_id)} 0 {_word(name)} 1\n" for name in names)
 
 
 def _word(name: str) -> str:
@@ -55,10 +55,8 @@ def line_file(path: Path | None) -> Iterator[Callable[[str], object]]:
             f"{path.name} would be no gzip file: lines are written one by one, so that a killed evaluation"
             " leaves them; leave out .gz, and gzip it then"
         )
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("w", encoding="utf-8", buffering=1)
-    except OSError as error:
-        raise BadRequest(f"{path} can't be written ({error.strerror}); name another file") from error
     with file:
         yield file.write

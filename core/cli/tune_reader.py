@@ -29,12 +29,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--data-folder", **DATA_FOLDER)
     add("--device", **DEVICE)
     add("--n", **COUNT, default=600, help="held-out questions to read (default 600)")
-    add(
-        "--no-answer-bias",
-        type=float,
-        metavar="NATS",
-        help='log-odds of "no answer" to keep; chosen by F1 on the held-out questions if left out',
-    )
+    bias = 'log-odds of "no answer" to keep; chosen by F1 on the held-out questions if left out'
+    add("--no-answer-bias", type=float, metavar="NATS", help=bias)
     add(
         "--found",
         nargs=3,
@@ -50,33 +46,27 @@ def run_tune_reader(args: argparse.Namespace) -> int:
     """The command; prints what the questions came to as one JSON object, and returns the exit status."""
     if args.n < 1:
         raise BadRequest(f"n={args.n} must be at least 1; choose how many questions are read")
-    bias = args.no_answer_bias
-    most = max(BIASES)
+    bias, most = args.no_answer_bias, max(BIASES)
     if bias is not None and not abs(bias) <= most:
         raise BadRequest(
             f"no-answer-bias={bias:g} must be between -{most:g} and {most:g} nats; choose another"
         )
-    found = _found(*args.found) if args.found else []
+    found: list[Lesson] = []
+    if args.found:
+        rows, questions, folder = args.found
+        documents = DocumentFolder(folder, questions)
+        found = found_lessons(read_document_rows(rows), read_document_questions(questions), documents)
     reader = ExtractiveReader(args.folder, args.device)
     tuning = tune(reader, ReadingCourse(args.data_folder, reader.tokenizer).validation(args.n), bias, found)
     spec = tuned(reader.spec, tuning)
     write_reader_spec(args.folder, spec)
-    print(
-        json.dumps(
-            {
-                "reader": str(args.folder),
-                "least_confidence": spec.least_confidence,
-                "least_guess": spec.least_guess,
-                "found": len(found),
-                "scores": tuning.scores,
-                "sources": tuning.by_source,
-            }
-        )
-    )
+    result = {
+        "reader": str(args.folder),
+        "least_confidence": spec.least_confidence,
+        "least_guess": spec.least_guess,
+        "found": len(found),
+        "scores": tuning.scores,
+        "sources": tuning.by_source,
+    }
+    print(json.dumps(result))
     return 0
-
-
-def _found(rows: Path, questions: Path, folder: Path) -> list[Lesson]:
-    return found_lessons(
-        read_document_rows(rows), read_document_questions(questions), DocumentFolder(folder, questions)
-    )

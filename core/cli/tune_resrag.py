@@ -1,35 +1,30 @@
-"""`python -m core tune-resrag`.
+"""`python -m core tune-resrag`: a language model learns to write evidence sets.
 
-A language model learns to write evidence sets. Progress goes to stderr. The same command goes on from
-the last save of a tuning that was cut off.
+The same command goes on from the last save of a tuning that was cut off.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from functools import partial
+from typing import Any
 
 from core.base.errors import BadRequest
 from core.cli.flags import COUNT, DATA_FOLDER, add_settings
-from core.cli.training import add_tuning_flags, check_trl, line_of, run_tuning, settings_of
+from core.cli.training import add_tuning_flags, check_trl, run_tuning, settings_of
 from core.lab.train.set_questions import SETS
+from core.lab.train.sitting import TrainEvent
 from core.lab.tune.set_tasks import SetTuneConfig
 from core.methods.resrag.reward import RewardConfig
-
-FIGURES = ("loss", "reward", "valid", "answer_f1", "support_f1")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Flags of `tune-resrag`: settings of `SetTuneConfig` and `RewardConfig`, but for the reward's bounds."""
     add = parser.add_argument
     add_tuning_flags(parser, "an instruction-tuned causal language model")
-    add(
-        "--task",
-        choices=[name for name, source in SETS.items() if source.train is not None],
-        default="hotpotqa",
-        help="whose training questions (default %(default)s)",
-    )
+    sets = [name for name, source in SETS.items() if source.train is not None]
+    said = "whose training questions (default %(default)s)"
+    add("--task", choices=sets, default="hotpotqa", help=said)
     add("--n", **COUNT, default=360, help="questions; one in nine validates (default 360)")
     add("--data-folder", **DATA_FOLDER)
     add(
@@ -64,13 +59,12 @@ def run_tune_resrag(args: argparse.Namespace) -> int:
     learned, held_out = (
         [task for task in tasks if is_held_out(task.question) == out] for out in (False, True)
     )
+
+    def outcome(last: dict[str, TrainEvent]) -> dict[str, Any]:
+        result = last["finished"]
+        measured = {key: value for key, value in last.get("held_out", {}).items() if key != "event"}
+        held_out = {"held_out": measured} if measured else {}
+        return {"updates": result["step"], "seconds": result["seconds"], **held_out}
+
     run = partial(tune_sets, learned, held_out, reader, args.model, args.out, settings, device=args.device)
-    last = run_tuning(run, FIGURES)
-    result = last["finished"]
-    outcome = {"out": str(args.out), "updates": result["step"], "seconds": result["seconds"]}
-    if "held_out" in last:
-        outcome["held_out"] = {key: value for key, value in last["held_out"].items() if key != "event"}
-    print(
-        json.dumps(outcome) if args.json else f"{args.out}: {line_of(last.get('held_out', result), FIGURES)}"
-    )
-    return 0
+    return run_tuning(args, run, ("loss", "reward", "valid", "answer_f1", "support_f1"), outcome)

@@ -1,8 +1,7 @@
 """BM25 of a corpus.
 
-The weight of every word in every chunk, and scores of all chunks for the words of a query. Lucene's variant
-over the words of `core.corpus.words`. Texts are read once, however many methods and encoders search.
-Scores are inner products of the query's words and a chunk's weights, so they are exact for all chunks.
+Lucene's variant over the words of `core.corpus.words`. Texts are read once, however many methods and encoders
+search. Scores are inner products of a query's words and a chunk's weights, exact for all chunks.
 """
 
 from __future__ import annotations
@@ -83,13 +82,9 @@ class WordIndex:
     def keep(self, path: Path) -> None:
         """Writes it for `kept`; nothing where no text holds a word."""
         if not self.is_empty:
-            words = np.frombuffer("\n".join(self._columns).encode("utf-8", "surrogatepass"), np.uint8)
-            arrays: dict[str, np.ndarray] = {
-                "words": words,
-                "data": self._weights,
-                "indices": self._rows,
-                "indptr": self._ends,
-            }
+            text = "\n".join(self._columns).encode("utf-8", "surrogatepass")
+            words: np.ndarray = np.frombuffer(text, np.uint8)
+            arrays = {"words": words, "data": self._weights, "indices": self._rows, "indptr": self._ends}
             keep_arrays(path, arrays)
 
     @property

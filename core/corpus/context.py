@@ -1,7 +1,7 @@
 """What a chunk stands under, for whoever searches or reads it.
 
-Headings that the chunk itself doesn't hold, the header rows of a table that was cut, and the document's title
-where several documents are open. Chunks stay slices; vectors are those of the chunk alone, as in training.
+Headings that it doesn't hold, header rows of a table that was cut, the title where several documents are
+open. Vectors are those of the chunk alone, as in training.
 """
 
 from __future__ import annotations
@@ -30,10 +30,8 @@ def context(workspace: Workspace, chunk_id: int) -> str:
 
 
 def texts_in_context(workspace: Workspace) -> list[str]:
-    """The text of every chunk, by chunk id, with the words of its context that it doesn't hold before it: a
-    word that is counted again would weigh more than one that stands below. Empty for headings alone, which
-    the chunk below them has before it.
-    """
+    """The text of every chunk, the words of its context that it lacks before it: one counted again would
+    weigh more. Empty for headings alone, which the chunk below them has before it."""
     bare = (
         row + 1 < len(table)
         and table.heading_code[row] == table.heading_code[row + 1]

@@ -1,10 +1,9 @@
 """Row i <-> chunk i.
 
-The vectors of all chunks, and the scores of ALL of them for one state. Nothing approximate: scores are
-float32 inner products with the stored vectors. The state is turned instead of the chunks, once per run of
-neighbouring chunks that share a grid position (Q-RAG eq. 7 with rotations moved to the other side); such a
-run is a contiguous slice, so a step is one pass over the vectors. Vectors don't depend on positions: many
-haystacks made of the same texts share one matrix, each with its own order of rows.
+The vectors of all chunks, and the scores of ALL of them for one state: float32 inner products. The state is
+turned instead of the chunks, once per run of neighbouring chunks that share a grid position (Q-RAG eq. 7 with
+rotations moved to the other side), so a step is one pass over the vectors. Haystacks made of the same texts
+share one matrix, each with its own order of rows.
 """
 
 from __future__ import annotations
@@ -79,15 +78,14 @@ class ChunkIndex:
     def q_values(self, state_vector: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """<s, R_p c> for every chunk: state (D,), positions (N,) before rounding -> (N,) float32."""
         with torch.inference_mode():
-            return self._q_values(state_vector, positions)
+            return self._q_values(state_vector, on_grid(positions, self.resolution))
 
-    def _q_values(self, state_vector: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    def _q_values(self, state_vector: np.ndarray, grid: np.ndarray) -> np.ndarray:
         # <s, R_p c> = <R_-p s, c>: chunks in a row at one position share a state that is turned once.
-        grid = on_grid(positions, self.resolution)
         breaks = grid[1:] != grid[:-1]
         if self.rows is not None:
             breaks |= self.rows[1:] != self.rows[:-1] + 1
-        starts = np.flatnonzero(np.concatenate([[True], breaks])) if len(grid) else np.zeros(0, np.int64)
+        starts = np.flatnonzero(np.concatenate([[True], breaks])[: len(grid)])
         out = torch.empty(len(self), dtype=torch.float32, device=self.vectors.device)
         ends = np.append(starts[1:], len(self))
         # Blocks of runs bound the memory of turned states, of which there may be one a chunk.
@@ -101,22 +99,16 @@ class ChunkIndex:
                 runs = torch.from_numpy(np.repeat(np.arange(len(lo)), hi - lo)).to(self.vectors.device)
                 torch.linalg.vecdot(states[runs], self._vectors_of(first, last), out=out[first:last])
                 continue
-            first_rows = lo if self.rows is None else self.rows[lo]
-            for state, start, end, row in zip(
-                states, lo.tolist(), hi.tolist(), first_rows.tolist(), strict=True
-            ):
+            rows = (lo if self.rows is None else self.rows[lo]).tolist()
+            for state, start, end, row in zip(states, lo.tolist(), hi.tolist(), rows, strict=True):
                 torch.mv(self.vectors[row : row + end - start], state, out=out[start:end])
         scores: np.ndarray = out.cpu().numpy()
         return scores
 
     def q_value(self, state_vector: np.ndarray, chunk_id: int, position: float = 0.0) -> float:
         """<s, R_p c> of one chunk: state (D,), position not rounded; at 0 what the content contributes."""
-        turned = turn(
-            state_vector[None],
-            -on_grid(np.array([position]), self.resolution),
-            halves=self.halves,
-            theta=self.theta,
-        )[0]
+        back = -on_grid(np.array([position]), self.resolution)
+        [turned] = turn(state_vector[None], back, halves=self.halves, theta=self.theta)
         return float(self.vector(chunk_id) @ turned.astype(np.float32))
 
     def vector(self, chunk_id: int) -> np.ndarray:
@@ -126,11 +118,9 @@ class ChunkIndex:
 
     def _vectors_of(self, first: int, last: int) -> torch.Tensor:
         """(last - first, D) vectors of neighbouring chunks."""
-        return (
-            self.vectors[first:last]
-            if self.rows is None
-            else self.vectors[torch.from_numpy(self.rows[first:last]).to(self.vectors.device)]
-        )
+        if self.rows is None:
+            return self.vectors[first:last]
+        return self.vectors[torch.from_numpy(self.rows[first:last]).to(self.vectors.device)]
 
     def prepare_top_k(self) -> None:
         """Builds what `top_k` searches, once; without it the first search does."""
@@ -138,9 +128,7 @@ class ChunkIndex:
 
     def top_k(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """(ids (k,), inner products (k,) float32) of the k best chunks without positions, by FAISS."""
-        with (
-            self._faiss_lock
-        ):  # an index on a GPU serves one thread at a time, and branches search side by side
+        with self._faiss_lock:  # on a GPU it serves one thread at a time, and branches search side by side
             products, ids = self._faiss.search(np.ascontiguousarray(vector[None], dtype=np.float32), k)
         return ids[0], products[0]
 
@@ -156,9 +144,7 @@ class ChunkIndex:
 
 
 class VectorIndex(Protocol):
-    """What a retriever asks of N vectors, as `ChunkIndex` says; `core.integrations.cluster` has one in
-    shards.
-    """
+    """What a retriever asks of N vectors, as `ChunkIndex` says. `core.integrations.cluster` has shards."""
 
     @property
     def dim(self) -> int: ...
@@ -167,23 +153,18 @@ class VectorIndex(Protocol):
     def __len__(self) -> int: ...
     def q_values(self, state_vector: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """(N,) float32."""
-        ...
 
     def q_value(self, state_vector: np.ndarray, chunk_id: int, position: float = 0.0) -> float:
         """Of one chunk."""
-        ...
 
     def vector(self, chunk_id: int) -> np.ndarray:
         """(D,) float32."""
-        ...
 
     def prepare_top_k(self) -> None:
         """Once, before the first `top_k`."""
-        ...
 
     def top_k(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """(ids (k,), inner products (k,))."""
-        ...
 
 
 class Searchable(Protocol):
@@ -194,21 +175,17 @@ class Searchable(Protocol):
     @property
     def borders(self) -> np.ndarray:
         """(documents + 1,) int64, see `Workspace.borders`."""
-        ...
 
     def __len__(self) -> int: ...
     def text(self, chunk_id: int) -> str:
         """The text of one chunk."""
-        ...
 
     def texts(self) -> Sequence[str]:
         """The text of every chunk, by chunk id."""
-        ...
 
     @property
     def words(self) -> WordIndex:
         """The words of the chunks and of what they stand under, counted when they are first asked for."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,8 @@ _MOST_ENGLISH = 0.12
 """Share of the commonest words of English (a, the, of) from which a text is in English: prose has 0.2."""
 _LEAST_OTHER = 0.15
 """Share of another language's commonest words, in a text of it."""
+_OTHERS = "GERMAN DUTCH FRENCH SPANISH PORTUGUESE ITALIAN SWEDISH DANISH NORWEGIAN TURKISH"
+"""Languages whose commonest words are known here."""
 _LEAST_MARKED = 0.04
 """Share of letters with marks, in languages of which no words are known here; English has few."""
 
@@ -48,11 +50,6 @@ def is_not_english(texts: Sequence[str]) -> bool:
 
     if share(stopwords.STOPWORDS_EN) >= _MOST_ENGLISH:
         return False
-    others = (
-        *(stopwords.STOPWORDS_GERMAN, stopwords.STOPWORDS_DUTCH, stopwords.STOPWORDS_FRENCH),
-        *(stopwords.STOPWORDS_SPANISH, stopwords.STOPWORDS_PORTUGUESE, stopwords.STOPWORDS_ITALIAN),
-        *(stopwords.STOPWORDS_SWEDISH, stopwords.STOPWORDS_DANISH, stopwords.STOPWORDS_NORWEGIAN),
-        stopwords.STOPWORDS_TURKISH,
-    )
+    others = (getattr(stopwords, f"STOPWORDS_{name}") for name in _OTHERS.split())
     marked = sum(not word.isascii() and sum(letter > "\x7f" for letter in word) for word in words)
     return marked > _LEAST_MARKED * letters or max(map(share, others)) > _LEAST_OTHER

@@ -1,9 +1,8 @@
 """Opening documents.
 
-Document[] -> chunk tables -> vectors -> Corpus, with both caches. Each long stage is a generator of
-`OpenProgress`; closed early, it keeps what was embedded by then. Documents that are known cost no tokenizing,
-embedding or counting of words. `part` names a part of the caches that is read and filled alone, so that the
-time of an opening says nothing of who else opened the text.
+Document[] -> chunk tables -> vectors -> Corpus, with all caches. Each long stage is a generator of
+`OpenProgress`; closed early, it keeps what was embedded by then. `part` names a part of the caches that is
+read and filled alone, so that the time of an opening says nothing of who else opened the text.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -109,17 +109,15 @@ class Embedded:
         What an agent chooses is mostly among them. Their rows are written into `vectors`: whoever searches
         the part sees none of them, and they are what they will be.
         """
-        began = time.monotonic()
-        words = word_index(
-            self.workspace, lambda: texts_in_context(self.workspace), words_file(self.workspace, part)
-        )
+        began, workspace = time.monotonic(), self.workspace
+        words = word_index(workspace, lambda: texts_in_context(workspace), words_file(workspace, part))
         shared = words.scores(words_of(query))
         ranked = best_chunks(shared, 0, LIKELIEST_CHUNKS)
         likely = ranked[(shared[ranked] > 0) & ~self.mask[ranked]]
         mask, store = self.mask.copy(), vector_store(self.encoder, part)
         with urgent():
             for ids in batches(likely, _AT_ONCE):
-                texts = [self.workspace[chunk_id].text for chunk_id in ids.tolist()]
+                texts = [workspace[chunk_id].text for chunk_id in ids.tolist()]
                 self.vectors[ids] = embed_chunks(self.encoder, texts, store)
                 mask[ids] = True
                 if time.monotonic() - began > seconds:
@@ -157,7 +155,9 @@ def chunk_documents(
     part: str = "",
 ) -> Opening[Workspace]:
     """The workspace of documents, cut by `chunk_configs`, one each; by default as the checkpoint reads."""
-    configs = chunk_configs or default_chunk_configs(documents, encoder)
+    configs = chunk_configs or [
+        encoder.spec.chunk_config(default_chunker(document.kind)) for document in documents
+    ]
     tables = []
     for document, config in zip(documents, configs, strict=True):
         tables.append((yield from chunk_table(document, config, encoder, part)))
@@ -165,11 +165,6 @@ def chunk_documents(
     if not len(workspace):
         raise BadDocument("there is no text to search in what was opened; open a document with text")
     return workspace
-
-
-def default_chunk_configs(documents: Sequence[Document], encoder: DualEncoder) -> list[ChunkConfig]:
-    """How the checkpoint reads each document: structure for pages and Markdown, sentences for plain text."""
-    return [encoder.spec.chunk_config(default_chunker(document.kind)) for document in documents]
 
 
 def index_workspace(workspace: Workspace, encoder: DualEncoder, part: str = "") -> Opening[Opened]:
@@ -197,14 +192,10 @@ def index_workspace(workspace: Workspace, encoder: DualEncoder, part: str = "") 
 
 
 def _foreign(workspace: Workspace, encoder: DualEncoder) -> Iterator[str]:
-    """A sentence about each document whose words are far from those that the agent was trained on, or, where
-    that is not known, are not English.
-    """
-    familiarity = encoder.familiarity
-    texts = workspace.texts()
-    for document, first, last in zip(
-        workspace.documents, workspace.borders.tolist(), workspace.borders[1:].tolist(), strict=False
-    ):
+    """A sentence about each document unlike the agent's training or, where that is not known, not English."""
+    familiarity, texts = encoder.familiarity, workspace.texts()
+    ranges = pairwise(workspace.borders.tolist())
+    for document, (first, last) in zip(workspace.documents, ranges, strict=True):
         own = texts[first:last]
         bits = None if familiarity is None else familiarity.surprise(own, encoder.tokenizer)
         is_foreign = familiarity is not None and bits is not None and familiarity.is_foreign(bits)
@@ -220,15 +211,15 @@ def _foreign(workspace: Workspace, encoder: DualEncoder) -> Iterator[str]:
             )
 
 
-def _notices(store: VectorStore) -> tuple[str, ...]:
+def _notices(store: VectorStore) -> Iterator[str]:
     """Sentences about the vector cache."""
-    notices = [store.failure] if store.failure else []
+    if store.failure:
+        yield store.failure
     if store.n_damaged_blocks:
-        notices.append(
+        yield (
             f"{store.n_damaged_blocks} damaged parts of the vector cache were passed over; what they held was"
             " embedded again"
         )
-    return tuple(notices)
 
 
 def index_of(encoder: DualEncoder, vectors: np.ndarray) -> ChunkIndex:
@@ -245,11 +236,8 @@ def index_of(encoder: DualEncoder, vectors: np.ndarray) -> ChunkIndex:
 
 def vector_store(encoder: DualEncoder, part: str = "") -> VectorStore:
     """The encoder's vectors on this machine."""
-    return VectorStore(
-        cache_folder("vectors", part) / f"{encoder.vector_fingerprint}.bin",
-        encoder.dim,
-        np.dtype(encoder.spec.vectors),
-    )
+    path = cache_folder("vectors", part) / f"{encoder.vector_fingerprint}.bin"
+    return VectorStore(path, encoder.dim, np.dtype(encoder.spec.vectors))
 
 
 def chunk_table(
@@ -271,7 +259,8 @@ def chunk_table(
             return chunk_document(document, config, encoder.tokenizer, chunked)
 
         table = yield from reported(chunk)
-        _save_table(path, table)
+        headings = np.frombuffer(json.dumps(table.heading_paths).encode(), dtype=np.uint8)
+        keep_arrays(path, {"headings": headings} | {name: getattr(table, name) for name in _COLUMNS})
     return table
 
 
@@ -285,12 +274,6 @@ def _load_table(path: Path) -> ChunkTable | None:
         )
     except (KeyError, ValueError, TypeError):
         return None
-
-
-def _save_table(path: Path, table: ChunkTable) -> None:
-    headings = np.frombuffer(json.dumps(table.heading_paths).encode(), dtype=np.uint8)
-    columns = {name: getattr(table, name) for name in _COLUMNS}
-    keep_arrays(path, {"headings": headings, **columns})
 
 
 def words_file(workspace: Workspace, part: str = "") -> Path:

@@ -1,10 +1,8 @@
 """What a strip of pixels must know about N numbers.
 
-Least, greatest and most telling chunk of every column, exact at any zoom. A browser asks for a range of
-chunks and a width; the answer has one entry per column, or one per chunk where chunks are wider than pixels,
-so it never carries more than `width` entries however long the document is. A range is widened to whole
-chunks, and every chunk lies in exactly one column. NaN means "no value" and is skipped; -inf is a value, the
-lowest.
+Least, greatest and most telling chunk of every column, exact at any zoom, at most `width` entries however
+long the document is. A range is widened to whole chunks; every chunk lies in one column. NaN means "no value"
+and is skipped; -inf is a value, the lowest.
 """
 
 from __future__ import annotations
@@ -48,7 +46,6 @@ class StripSource(Protocol):
 
     def values(self, look: int, mode: Mode) -> np.ndarray:
         """(N,) numbers of 1-based `look`; NaN where there is none, as of change at look 1. Worth keeping."""
-        ...
 
     def describe(self, chunk_id: int, look: int) -> ChunkFacts: ...
 
@@ -64,13 +61,11 @@ class Tile:
     maxima: np.ndarray
     """(n,) float32."""
     best: np.ndarray
-    """(n,) int32, id of the chunk worth pointing at, the first of equal ones; -1 where no chunk has a value.
-    """
+    """(n,) int32, id of the chunk worth pointing at, the first of equals; -1 where none has a value."""
 
 
 def tile(values: np.ndarray, lo: float, hi: float, width: int, *, salience: np.ndarray | None = None) -> Tile:
-    """Folds the chunks of [lo, hi) into at most `width` columns. Chunk i covers [i, i + 1) of the range, 0 <=
-    lo < hi <= N.
+    """Folds the chunks of [lo, hi), 0 <= lo < hi <= N, into at most `width` columns; chunk i: [i, i + 1).
 
     values: (N,); salience: (N,), what `best` is the largest of, `values` when not given.
 
@@ -89,13 +84,8 @@ def fold_columns(
     """Folds values (n,) of chunks from `first` on into columns at `starts`, counted from `first`, 0 first."""
     part = np.asarray(values, dtype=np.float32)
     telling = part if salience is None else np.asarray(salience, dtype=np.float32)
-    return Tile(
-        first=first,
-        last=first + len(part),
-        minima=np.fmin.reduceat(part, starts),
-        maxima=np.fmax.reduceat(part, starts),
-        best=_first_largest(telling, starts, first),
-    )
+    minima, maxima = np.fmin.reduceat(part, starts), np.fmax.reduceat(part, starts)
+    return Tile(first, first + len(part), minima, maxima, _first_largest(telling, starts, first))
 
 
 def run_map(rows: Sequence[np.ndarray], width: int) -> np.ndarray:

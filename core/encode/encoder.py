@@ -1,8 +1,7 @@
 """The dual encoder of one checkpoint.
 
-States and chunks -> vectors (Q-RAG section 3.2). Decides batching and precision: batches are sorted by token
-count, and computed in bfloat16 where the processor has it, in float32 for checkpoints whose vectors must
-equal the reference's. What computes chunks is `core.encode.engine`'s to say; states are torch's.
+States and chunks -> vectors (Q-RAG section 3.2), in batches sorted by token count. In bfloat16 where the
+processor has it, in float32 for checkpoints whose vectors must equal the reference's.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Iterator, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,18 +24,12 @@ from core.encode.checkpoint import (
     find_base,
     find_checkpoint,
     load_towers,
+    max_positions_of,
     read_spec,
 )
-from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
+from core.encode.engine import Batch, Engine, TorchEngine, cpuinfo, openvino_engine
 from core.encode.familiarity import load_familiarity
-from core.encode.forward import (
-    StateTokens,
-    batches_by_length,
-    chunk_row,
-    join_state,
-    padded,
-    pooled_vectors,
-)
+from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state, padded, pooled_vectors
 from core.encode.in_use import InUse, MadeOnce
 from core.encode.spread import PART_CHARACTERS
 from core.encode.tokens import FastTokenizer
@@ -49,16 +42,6 @@ if TYPE_CHECKING:
 _DEVICES = ("cpu", "cuda")
 
 
-@cache
-def processor_has_bfloat16() -> bool:
-    """Whether bfloat16 products are hardware instructions (AVX512-BF16, AMX): emulated, they are slow."""
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return False
-    return "avx512_bf16" in flags or "amx_bf16" in flags
-
-
 def compute_dtype(spec: CheckpointSpec, device: torch.device) -> torch.dtype:
     """Precision of the towers on a device."""
     return torch.float32 if spec.vectors == "float32" else fast_dtype(device)
@@ -68,7 +51,9 @@ def fast_dtype(device: torch.device) -> torch.dtype:
     """The precision in which a device multiplies fastest without losing the range of float32."""
     if device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
-    return torch.bfloat16 if processor_has_bfloat16() else torch.float32
+    # as hardware instructions: emulated, they are slow
+    has_bfloat16 = any(flag in cpuinfo() for flag in ("avx512_bf16", "amx_bf16"))
+    return torch.bfloat16 if has_bfloat16 else torch.float32
 
 
 class DualEncoder:
@@ -92,17 +77,13 @@ class DualEncoder:
             self._states if towers.action is towers.state else self._torch_engine(towers.action)
         )
         self.familiarity = load_familiarity(folder, self.tokenizer)
-        self._folder, reranker = folder, ""
+        self._folder, self.fingerprint = folder, towers.fingerprint
         if self.spec.rerank_weight:
             from core.encode.reranker import hash_of
 
-            reranker = hash_of(folder, self.spec)
-        self.fingerprint = (
-            hashlib.sha256((towers.fingerprint + reranker).encode()).hexdigest()[:32]
-            if reranker
-            else towers.fingerprint
-        )
-        self.max_positions = towers.max_positions
+            known = towers.fingerprint + hash_of(folder, self.spec)
+            self.fingerprint = hashlib.sha256(known.encode()).hexdigest()[:32]
+        self.max_positions = max_positions_of(towers.state)
         self.dim = int(towers.state.config.hidden_size)
         if self.dim % (2 * self.spec.halves):
             raise BadCheckpoint(
@@ -126,8 +107,8 @@ class DualEncoder:
 
     @property
     def max_state_chunks(self) -> int:
-        """Most chunks of a state: the query and each take a token and a separator of the encoder's window, as
-        of that of a reranker which reads them.
+        """Most chunks of a state: the query and each take a token and a separator of the encoder's window,
+        and of a reranker's that reads them.
         """
         most = (self.max_positions - 1) // 2 - 1
         if not self.spec.rerank_weight or not (self.spec.reads_choices or self.spec.rerank_again):
@@ -160,9 +141,7 @@ class DualEncoder:
         return self._states.vectors(*self._padded([state.ids for state in states], self._states))
 
     def iter_encode_chunks(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yields (indices (b,), vectors (b, D) float32) batch by batch until every text has its vector once;
-        in order but for some PART_CHARACTERS that are sorted by length.
-        """
+        """(indices (b,), vectors (b, D) float32) of each batch, in order but within PART_CHARACTERS."""
         for places, vectors in self._chunks.run(self._batches(texts)):
             yield np.array(places), vectors
 
@@ -218,11 +197,10 @@ def find_device(name: str | None) -> torch.device:
 
 
 encoders_in_use = InUse(lambda folder, device: DualEncoder(folder, str(device)))
-"""Of this process."""
 
 
 def load_encoder(name_or_dir: str | None = None, device: str | None = None) -> DualEncoder:
-    """The encoder of a shipped checkpoint, a folder, or the default; the one in use where there is one.
+    """The encoder as `find_checkpoint` finds it, the one in use if any.
 
     Raises BadCheckpoint, and BadRequest for a device that isn't there.
     """

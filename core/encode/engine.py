@@ -1,13 +1,10 @@
 """What makes vectors of chunks, and of pairs for a reranker.
 
-OpenVINO where it is installed and quicker, torch otherwise. OpenVINO takes the encoder as torch traced it,
-adapters merged, in float32, and computes in the precision that torch would have. It is imported and its graph
-is made when the first batch comes, 0.8 CPU seconds a process for chunks, 1.7 for the large encoder of a
-reranker; so nothing of it lies on the disk. One batch a thread is under way, and while they are computed the
-next ones are tokenized and padded. In float32 its vectors are torch's within 1e-6; in bfloat16 the two
-engines round in other places, so each has a name for its vectors. Which one is quicker is measured once for
-each processor, version, shape of tower, pass and number of threads, and kept in the home folder. States are
-torch's: a state is one row, and logged Q stays what it was but for a reranker's part.
+OpenVINO where it is installed and quicker, torch otherwise. OpenVINO takes the encoder as torch traced it and
+computes in the precision that torch would have; its graph is made when the first batch comes, in 0.8 to 1.7
+CPU seconds. In float32 its vectors are torch's within 1e-6; in bfloat16 the two round in other places, so
+each has a name for its vectors. Which one is quicker is measured once for each processor, version, shape of
+tower, pass and number of threads, and kept in the home folder. States are torch's, so that logged Q stays.
 """
 
 from __future__ import annotations
@@ -16,6 +13,7 @@ import copy
 import logging
 import os
 import platform
+import re
 import sys
 import threading
 import time
@@ -26,7 +24,7 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -53,6 +51,8 @@ Batch = tuple[list[int], tuple[np.ndarray, ...]]
 """Places of some texts, and their tokens as (B, T) int64 arrays: ids, mask and perhaps segments."""
 PassOf = Callable[["Encoder"], "Pass"]
 """What is computed with an encoder, (B, D) float32 of such arrays."""
+_UnderWay = deque[tuple[list[int], Any, tuple[np.ndarray, ...]]]
+"""Places, request and inputs of each batch."""
 
 _TORCH_TOKENS = {"cpu": 4_096, "cuda": 16_384}
 """On a GPU few enough for a small one: with 131,072 a process held up to 65 GB."""
@@ -67,27 +67,6 @@ _LONG = 4.0
 """Seconds of torch after which no further round is begun."""
 
 
-class Engine(Protocol):
-    """Makes a vector of each row of tokens."""
-
-    name: str
-    """As it is told to people."""
-    vectors_name: str
-    """Names what the values of its vectors depend on."""
-    batch_tokens: int
-    """Most padded tokens a batch."""
-    at_once: int
-    """Batches that are computed side by side."""
-    rate: float | None
-    """Tokens a second when it was measured here; None where it was not."""
-
-    def width(self, n_tokens: int) -> int:
-        """Tokens of a row of `n_tokens` after padding."""
-
-    def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
-        """(places, (b, D) float32) of each batch, in order, drawn while earlier ones are computed."""
-
-
 class TorchEngine:
     """One batch after the other, on any device."""
 
@@ -97,26 +76,29 @@ class TorchEngine:
 
         self._tower, self._pass = tower, TracedLater(pass_of(tower), tower, n_inputs)
         self.vectors_name = _precision(tower.dtype)
+        """Names what the values of its vectors depend on."""
         self.name = f"torch, {self.vectors_name}"
+        """As it is told to people."""
         self.batch_tokens, self.at_once = _TORCH_TOKENS[tower.device.type], 1
+        """Most padded tokens a batch, and how many batches are computed side by side."""
         self.rate: float | None = None
+        """Tokens a second when it was measured here; None where it was not."""
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
-        """See Engine."""
+        """(places, (b, D) float32) of each batch, in order, drawn while earlier ones are computed."""
         for places, inputs in batches:
             yield places, self.vectors(*inputs)
 
     def width(self, n_tokens: int) -> int:
-        """See Engine."""
+        """Tokens of a row of `n_tokens` after padding."""
         return padded_width(n_tokens, self._tower, SERVED_WIDTH_STEP)
 
     def vectors(self, *inputs: np.ndarray) -> np.ndarray:
         """(b, D) float32 of one batch."""
+        device = self._tower.device
         with torch.inference_mode():
-            vectors: np.ndarray = (
-                self._pass(*(torch.from_numpy(one).to(self._tower.device) for one in inputs)).cpu().numpy()
-            )
-        return vectors
+            vectors = self._pass(*(torch.from_numpy(one).to(device) for one in inputs))
+        return vectors.cpu().numpy()
 
 
 class OpenVinoEngine:
@@ -137,19 +119,17 @@ class OpenVinoEngine:
         self.name = f"OpenVINO, {_precision(dtype)}"
 
     def width(self, n_tokens: int) -> int:
-        """See Engine."""
+        """See `TorchEngine`."""
         return rounded_width(n_tokens, _OPENVINO_WIDTH_STEP, self._most)
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
-        """See Engine."""
+        """See `TorchEngine`."""
         idle: list[Any] = []
-        under_way: deque[tuple[list[int], Any, tuple[np.ndarray, ...]]] = deque()
+        under_way: _UnderWay = deque()
         try:
             for places, inputs in batches:
-                if (
-                    not idle and not under_way
-                ):  # one more than there are threads, so that none waits for Python
-                    compiled = self._ready()
+                if not idle and not under_way:
+                    compiled = self._ready()  # a request more than threads, so that none waits for Python
                     idle = [compiled.create_infer_request() for _ in range(self.at_once + 1)]
                 if not idle:
                     yield self._finished(under_way, idle)
@@ -163,9 +143,7 @@ class OpenVinoEngine:
                 request.wait()
 
     @staticmethod
-    def _finished(
-        under_way: deque[tuple[list[int], Any, tuple[np.ndarray, ...]]], idle: list[Any]
-    ) -> tuple[list[int], np.ndarray]:
+    def _finished(under_way: _UnderWay, idle: list[Any]) -> tuple[list[int], np.ndarray]:
         """The oldest batch, once it is done; its request is free for the next."""
         places, request, _ = under_way[0]
         request.wait()
@@ -183,6 +161,10 @@ class OpenVinoEngine:
                 self._compiled = _compile(self._pass, self._tower, self._dtype, self._n_inputs)
                 self._pass = self._tower = None
             return self._compiled
+
+
+Engine = TorchEngine | OpenVinoEngine
+"""Makes a vector of each row of tokens."""
 
 
 class Measured(BaseModel):
@@ -218,12 +200,10 @@ def openvino_engine(
     least_cosine: float = LEAST_COSINE,
     exact: bool = False,
 ) -> OpenVinoEngine | None:
-    """The engine for a float32 tower on a CPU; None where torch does it: where OpenVINO is missing or slower,
-    and where vectors must be `exact`ly the reference's. Where there is an engine, the tower is its own.
+    """The engine for a float32 tower on a CPU, its own from then on; None where torch does it: where OpenVINO
+    is missing or slower, and where vectors must be `exact`ly the reference's.
 
-    Measures where it was not measured here before, some two seconds of two cores; of a larger tower some
-    five. Raises BadRequest where $QRAG_ENGINE
-    asks for what there is not.
+    Measures where nobody did before, two to five seconds. Raises BadRequest for a wrong $QRAG_ENGINE.
     """
     name = os.environ.get(ENGINE_VARIABLE, "")
     if name not in ("", "torch", "openvino"):
@@ -241,9 +221,11 @@ def openvino_engine(
     engine = OpenVinoEngine(tower, pass_of, dtype, n_inputs)
     if name == "openvino":
         return engine
+    config = tower.config
+    shape = f"{config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}"
     key = (
         f"{processor()} | torch {torch.__version__} | openvino {version('openvino')} | {_precision(dtype)} |"
-        f" {_shape(tower)} | {pass_of.__qualname__} | {torch.get_num_threads()} threads"
+        f" {shape} | {pass_of.__qualname__} | {torch.get_num_threads()} threads"
     )
     measured = known_measurements().get(key)
     if measured is None:
@@ -293,18 +275,16 @@ def _probe(tower: Encoder) -> tuple[np.ndarray, ...]:
 
 
 def measure(torch_engine: Engine, openvino: Engine, inputs: tuple[np.ndarray, ...]) -> Measured:
-    """Both on the same rows, in turns; the best of some rounds, since what else a machine does only makes a
-    round longer. One is enough where it takes seconds.
+    """Both on the same rows, in turns; the best of some rounds, since other work only makes a round longer.
+    One is enough where it takes seconds.
     """
     n_tokens = inputs[0].shape[1]
     seconds: dict[str, list[float]] = {"torch": [], "openvino": []}
     vectors = {}
     while len(seconds["torch"]) < 2 or (len(seconds["torch"]) <= _ROUNDS and sum(seconds["torch"]) < _LONG):
         for name, engine in (("torch", torch_engine), ("openvino", openvino)):
-            began = time.perf_counter()
-            vectors[name] = np.concatenate(
-                [batch for _, batch in engine.run(_batches(inputs, engine.batch_tokens // n_tokens))]
-            )
+            batches, began = _batches(inputs, engine.batch_tokens // n_tokens), time.perf_counter()
+            vectors[name] = np.concatenate([batch for _, batch in engine.run(batches)])
             seconds[name].append(time.perf_counter() - began)
     # the first one also compiles
     rates = {name: inputs[0].size / min(rounds[1:]) for name, rounds in seconds.items()}
@@ -324,7 +304,10 @@ def _batches(inputs: tuple[np.ndarray, ...], size: int) -> Iterator[Batch]:
 
 def _compile(plain: Pass, tower: Encoder, dtype: torch.dtype, n_inputs: int) -> Any:
     """One stream a thread. Threads are not bound to cores: other processes may be on them."""
-    openvino = _quiet_openvino()
+    # its telemetry, which would send this machine's number when imported, counts as missing
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+    import openvino
+
     from core.encode.traced import trace
 
     module, example = trace(plain, tower, n_inputs)
@@ -341,33 +324,19 @@ def _compile(plain: Pass, tower: Encoder, dtype: torch.dtype, n_inputs: int) -> 
     return openvino.Core().compile_model(graph, "CPU", settings)
 
 
-def _quiet_openvino() -> Any:
-    """The library without its telemetry: when imported, it would send its version and a number of this
-    machine to its makers.
-
-    It does without the package that sends, so that package counts as missing.
-    """
-    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # how the interpreter marks a module that must not be imported
-    import openvino
-
-    return openvino
-
-
 def _precision(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _shape(tower: Encoder) -> str:
-    """What decides how long a tower takes."""
-    config = tower.config
-    return f"{config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}"
-
-
 @cache
+def cpuinfo() -> str:
+    """What Linux says of the processors; nothing elsewhere."""
+    with suppress(OSError):
+        return Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    return ""
+
+
 def processor() -> str:
     """The processor's name."""
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    found = re.search(r"^model name.*?:(.*)", cpuinfo(), re.MULTILINE)
+    return found[1].strip() if found else platform.processor() or platform.machine()

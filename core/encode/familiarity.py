@@ -1,7 +1,6 @@
 """How much a document's words resemble an agent's training texts.
 
-The measure is the mean surprise of its word pieces, in bits, under the frequencies of the training texts.
-From FOREIGN times the surprise of the agent's own validation texts on, a document counts as foreign.
+The mean surprise of its word pieces, in bits, under the frequencies of the training texts.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from core.encode.tokens import FastTokenizer
 
 FAMILIARITY_FILE = "familiarity.safetensors"
 FOREIGN = 1.15
-"""Times the surprise of the agent's own texts."""
+"""Times the surprise of the agent's own validation texts, from which a document counts as foreign."""
 _SAMPLE = 400
 """Texts of a document that are read, evenly spread."""
 _SMOOTHING = 0.5
@@ -47,11 +46,9 @@ class Familiarity:
 
     def surprise(self, texts: Sequence[str], tokenizer: FastTokenizer) -> float | None:
         """Bits a word piece, over an even sample of the texts; None where there are no words."""
-        sample = (
-            [texts[i] for i in np.unique(np.linspace(0, len(texts) - 1, _SAMPLE).astype(int))]
-            if texts
-            else []
-        )
+        if not texts:
+            return None
+        sample = [texts[i] for i in np.unique(np.linspace(0, len(texts) - 1, _SAMPLE).astype(int))]
         ids = [token for part in tokenizer.ids(sample) for token in part]
         return float(self.bits[ids].mean()) if ids else None
 
@@ -61,10 +58,8 @@ class Familiarity:
 
     def save(self, folder: Path) -> None:
         """Writes the file into a checkpoint folder."""
-        save_file(
-            {"bits": self.bits.astype(np.float16), "own": np.array([self.own], dtype=np.float32)},
-            folder / FAMILIARITY_FILE,
-        )
+        tensors = {"bits": self.bits.astype(np.float16), "own": np.array([self.own], dtype=np.float32)}
+        save_file(tensors, folder / FAMILIARITY_FILE)
 
 
 def load_familiarity(folder: Path, tokenizer: FastTokenizer) -> Familiarity | None:

@@ -1,8 +1,6 @@
-"""What goes into a tower and what comes out.
+"""What goes into a tower and comes out.
 
-Token rows of states and chunks, batches by length, pooled vectors. Serving and training share these
-functions, so that an agent is served as it was trained. Decides how a state that outgrows the encoder's
-window is cut.
+Serving and training share these functions, so that an agent is served as it was trained.
 """
 
 from __future__ import annotations
@@ -36,8 +34,8 @@ class StateTokens:
 def join_state(
     parts: Sequence[list[int]], spec: CheckpointSpec, tokenizer: FastTokenizer, max_positions: int
 ) -> StateTokens:
-    """[CLS] query [SEP] chunk [SEP] ... chunk [SEP] from the token ids of its parts; each cut to
-    `max_state_part_tokens`, special tokens counted.
+    """[CLS] query [SEP] chunk [SEP] ... chunk [SEP] from token ids, each cut to `max_state_part_tokens`,
+    special tokens counted.
 
     Where even that outgrows the window, the longest parts are cut further, all to one common length.
     """
@@ -82,9 +80,7 @@ def batches_by_length(lengths: Sequence[int], token_budget: int) -> Iterator[lis
 
 
 def padded_width(n_tokens: int, tower: Encoder, step: int) -> int:
-    """Tokens of a row after padding, a multiple of `step`. Float32 rows, whose vectors must equal the
-    reference's, are as wide as the longest of them.
-    """
+    """Tokens of a row after padding, a multiple of `step`; in float32, as the reference, unpadded."""
     if tower.dtype == torch.float32:
         return n_tokens
     return rounded_width(n_tokens, step, max_positions_of(tower))

@@ -1,7 +1,4 @@
-"""Fetching repositories of the Hugging Face hub.
-
-A failure is told in one sentence.
-"""
+"""Fetching repositories of the Hugging Face hub."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Models that are in use.
 
-Who asks for one that somebody still holds gets the same, instead of a second one a second later. Holds none
-itself, so that a model's memory goes with whoever used it last. A folder whose files changed since is loaded
-anew. What a model makes when it is first needed is made once, too, by whichever thread needs it first.
+Who asks for one that somebody still holds gets the same. Holds none itself, so that a model's memory goes
+with whoever used it last. A folder whose files changed since is loaded anew.
 """
 
 from __future__ import annotations
@@ -12,11 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
-if TYPE_CHECKING:
-    import torch
+from core.base.later import torch
 
 Model = TypeVar("Model")
 _Key = tuple[Path, "torch.device", frozenset[tuple[Path, int, int]]]

@@ -1,8 +1,4 @@
-"""MPNet to compute with, in torch alone.
-
-BERT whose attention also weighs how far apart two tokens are. As `core.encode.bert`: the names of weights are
-those of transformers, which takes seconds to import.
-"""
+"""MPNet to compute with: BERT whose attention weighs how far tokens are."""
 
 from __future__ import annotations
 
@@ -12,16 +8,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import torch
 from torch import nn
 
-from core.encode.bert import BertSettings, Hidden, Layer, PlainEncoder, embedding
+from core.encode.bert import Bert, BertSettings, Hidden, Layer, PlainEncoder, embedding
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from core.encode.bert import Bert
-
-    Encoder: TypeAlias = "PreTrainedModel | Bert | MPNet"
-    """What computes hidden states."""
-
+Encoder: TypeAlias = "PreTrainedModel | Bert | MPNet"
+"""What computes hidden states."""
 _FARTHEST = 128
 """Tokens from which on distances share the last bucket."""
 
@@ -87,16 +80,13 @@ class _BiasedLayers(nn.Module):
 
 
 def _buckets(n_buckets: int, most: int) -> torch.Tensor:
-    """A bucket for each offset from -`most` to `most`: half of them for tokens behind; of each half, one for
-    every near distance and the rest for far ones, by their logarithm.
-    """
+    """A bucket for each offset from -`most` to `most`: of each sign, one a near distance, the rest by log."""
     half = n_buckets // 2
     near = half // 2
     offsets = torch.arange(-most, most + 1, device="cpu")
     distance = offsets.abs()
-    far = near + (
-        torch.log(distance.float() / near) / math.log(_FARTHEST / near) * (half - near)
-    ).long().clamp(max=half - near - 1)
+    beyond = torch.log(distance.float() / near) / math.log(_FARTHEST / near) * (half - near)
+    far = near + beyond.long().clamp(max=half - near - 1)
     return torch.where(distance < near, distance, far) + half * (offsets > 0)
 
 

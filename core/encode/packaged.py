@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from zipfile import ZipFile
@@ -46,13 +47,9 @@ def uses_mpnet() -> bool:
 def _parts() -> list[Path]:
     parts: list[Path] = []
     for name in _PARTS:
-        try:
-            listed = files(name) or ()
-        except PackageNotFoundError:
-            continue
-        parts += [
-            path for one in listed if ".zip." in one.name and (path := Path(str(one.locate()))).is_file()
-        ]
+        with suppress(PackageNotFoundError):
+            listed = [Path(str(one.locate())) for one in files(name) or () if ".zip." in one.name]
+            parts += filter(Path.is_file, listed)
     return parts
 
 

@@ -1,9 +1,8 @@
 """Imports checkpoints of the Q-RAG authors.
 
 A folder or hub id with `config.yaml` and `model_best.pt` becomes our own format. The only place that reads a
-pickle, and only through `torch.load(weights_only=True)`, which refuses anything but tensors. What their code
-computes and this format must reproduce: mean over hidden states divided by 10, two halves, positions by
-linspace truncated to integers, float32 throughout (see tests/data/reference).
+pickle, through `torch.load(weights_only=True)`. Their code takes the mean over hidden states divided by 10,
+two halves, positions by linspace truncated to integers, float32 throughout (see tests/data/reference).
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
+from core.base.config import CHUNKERS
 from core.base.errors import BadCheckpoint
 from core.encode.checkpoint import (
     SPEC_FILE,
@@ -47,10 +47,9 @@ _REFERENCE = re.compile(r"^\$\{([\w.]+)\}$")
 
 
 def import_checkpoint(source: str, destination: Path, base: str | None = None) -> CheckpointSpec:
-    """Converts `source` (folder or hub id) into `destination`; returns its spec. `base` overrides where the
-    encoder is found.
+    """Converts `source` (folder or hub id) into `destination`, written once all fits; returns its spec.
 
-    Raises BadCheckpoint. The destination is only written when everything fits.
+    `base` overrides where the encoder is found. Raises BadCheckpoint.
     """
     if (destination / SPEC_FILE).exists():
         raise BadCheckpoint(
@@ -94,12 +93,10 @@ def _write(
 
 
 def _fetch(source: str) -> Path:
-    folder = Path(source)
+    folder, names = Path(source), ["config.yaml", "model_best.pt"]
     if not folder.is_dir():
-        folder = fetch(
-            source, ["config.yaml", "model_best.pt"], "pass a folder that holds config.yaml and model_best.pt"
-        )
-    for name in ("config.yaml", "model_best.pt"):
+        folder = fetch(source, names, "pass a folder that holds config.yaml and model_best.pt")
+    for name in names:
         if not (folder / name).is_file():
             raise BadCheckpoint(
                 f"{source} holds no {name}; a checkpoint of the Q-RAG authors has config.yaml and"
@@ -165,17 +162,6 @@ def _get(config: dict[str, Any], path: str, kind: type, default: Any = None) -> 
 
 
 def _spec_of(config: dict[str, Any], name: str) -> CheckpointSpec:
-    try:
-        return _build_spec(config, name)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadCheckpoint(
-            f"config.yaml of {name}: {first['loc'][0]}={first['input']!r} is out of range ({first['msg']});"
-            " correct it"
-        ) from error
-
-
-def _build_spec(config: dict[str, Any], name: str) -> CheckpointSpec:
     kind = _get(config, "envs.positions_processor", str)
     if kind not in ("none", "absolute", "relative"):
         raise BadCheckpoint(
@@ -185,27 +171,31 @@ def _build_spec(config: dict[str, Any], name: str) -> CheckpointSpec:
     step = 10.0
     if kind == "relative":
         step = _get(config, f"envs.positions_processor_dict.{kind}.step_size", float, 20.0)
-    return CheckpointSpec(
-        name=name[:100],
-        description="Imported from the Q-RAG authors' format.",
-        trained=True,
-        base=".",
-        scale=0.1,
-        halves=2,
-        position_kind=kind,
-        position_formula="linspace",
-        position_step=step,
-        position_span=float(int(0.9 * step)),
-        position_resolution=1.0,
-        state_order="document" if _get(config, "envs.sort_by_index", bool) else "choice",
-        max_state_part_tokens=_get(config, "max_action_length_in_memory", int),
-        max_chunk_tokens=max_chunk_tokens,
-        vectors="float32",
-        chunk_tokens={
-            chunker: min(64 if kind != "none" else 220, max_chunk_tokens - 2)
-            for chunker in ("structure", "sentences")
-        },
-        step_budget=_get(config, "envs.max_steps", int),
-        shown_temperature=_get(config, "algo.pqn.hyperparams.alpha", float, 0.01),
-        training={"imported_from": name, "seed": _get(config, "seed", int, 0)},
-    )
+    try:
+        return CheckpointSpec(
+            name=name[:100],
+            description="Imported from the Q-RAG authors' format.",
+            trained=True,
+            base=".",
+            scale=0.1,
+            halves=2,
+            position_kind=kind,
+            position_formula="linspace",
+            position_step=step,
+            position_span=float(int(0.9 * step)),
+            position_resolution=1.0,
+            state_order="document" if _get(config, "envs.sort_by_index", bool) else "choice",
+            max_state_part_tokens=_get(config, "max_action_length_in_memory", int),
+            max_chunk_tokens=max_chunk_tokens,
+            vectors="float32",
+            chunk_tokens=dict.fromkeys(CHUNKERS, min(64 if kind != "none" else 220, max_chunk_tokens - 2)),
+            step_budget=_get(config, "envs.max_steps", int),
+            shown_temperature=_get(config, "algo.pqn.hyperparams.alpha", float, 0.01),
+            training={"imported_from": name, "seed": _get(config, "seed", int, 0)},
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadCheckpoint(
+            f"config.yaml of {name}: {first['loc'][0]}={first['input']!r} is out of range ({first['msg']});"
+            " correct it"
+        ) from error

@@ -1,10 +1,8 @@
 """The reranker of an agent.
 
 A cross-encoder that reads the question, the chosen chunks and one more chunk together, and says whether
-that one belongs to the evidence. Two vectors meet in one number; here every word meets every word, at the
-cost of a pass for each chunk. So it reads only the best chunks of a look (see `core.methods.qrag.agent`). It
-is a base encoder, the agent's or a larger one, with a LoRA adapter of its own and one linear output on the
-first token, in the agent's folder under `reranker/`.
+that one belongs to the evidence, at the cost of a pass for each chunk. It is a base encoder, the agent's or a
+larger one, with a LoRA adapter of its own and one linear output on the first token, under `reranker/`.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -24,12 +21,10 @@ from core.encode.adapter import adapter_file
 from core.encode.checkpoint import CheckpointSpec, adapted_encoder, load_head, max_positions_of, sha256_of
 from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.forward import batches_by_length, last_states, padded, reads_segments
+from core.encode.mpnet import Encoder
 from core.encode.tokens import FastTokenizer
+from core.encode.traced import Pass
 from core.encode.turns import urgent
-
-if TYPE_CHECKING:
-    from core.encode.mpnet import Encoder
-    from core.encode.traced import Pass
 
 RERANKER_FOLDER, HEAD_FILE = "reranker", "head.safetensors"
 WINDOW = 320
@@ -137,9 +132,8 @@ class Reranker:
         chosen: Sequence[str] = (),
         told: Callable[[int], object] = lambda _: None,
     ) -> np.ndarray:
-        """(n,) float32 between -8 and 8: how surely each text belongs to the evidence beside `chosen`.
-        `told`: hears how many were read, and ends the reading by raising.
-        """
+        """(n,) float32, -8 to 8: how surely each text is evidence beside `chosen`. `told`: hears how many
+        were read; may raise."""
         if not texts:
             return np.zeros(0, np.float32)
         query_ids, *parts = self._tokenizer.ids([query, *chosen, *texts])
@@ -158,13 +152,8 @@ class Reranker:
         lengths = [len(tokens) for tokens, _ in pairs]
         a_share = -(-len(pairs) * self._engine.width(max(lengths)) // self._engine.at_once)  # none waits idle
         for batch in batches_by_length(lengths, min(self._engine.batch_tokens, a_share)):
-            width = self._engine.width(lengths[batch[0]])
-            yield (
-                batch,
-                padded_pairs(
-                    [pairs[i] for i in batch], width, self._tokenizer.pad_id, segments=self._segments
-                ),
-            )
+            width, some = self._engine.width(lengths[batch[0]]), [pairs[i] for i in batch]
+            yield batch, padded_pairs(some, width, self._tokenizer.pad_id, segments=self._segments)
 
 
 def _pass_of(encoder: Encoder) -> Pass:
@@ -173,10 +162,8 @@ def _pass_of(encoder: Encoder) -> Pass:
 
 def save_head(network: RerankerNetwork, folder: Path) -> None:
     """Writes the output layer into an existing folder."""
-    save_file(
-        {name: value.detach().cpu().contiguous() for name, value in network.head.state_dict().items()},
-        folder / HEAD_FILE,
-    )
+    head = {name: value.detach().cpu().contiguous() for name, value in network.head.state_dict().items()}
+    save_file(head, folder / HEAD_FILE)
 
 
 def hash_of(folder: Path, spec: CheckpointSpec) -> str:

@@ -1,10 +1,9 @@
 """Rotary positions (Q-RAG eq. 9).
 
-Applied to either side of the inner product. Rotations are orthogonal, so <s, R_p a> = <R_-p s, a>: chunk
-vectors stay as they were embedded and the STATE vector is turned, once per distinct position. A vector
-consists of `halves` equal parts (the reference trains two critics side by side); each part is turned on its
-own by the same frequencies, pairing adjacent components. A pair is turned as a complex number, in torch:
-numpy's sines take five times as long.
+Rotations are orthogonal, so <s, R_p a> = <R_-p s, a>: chunk vectors stay as they were embedded and the STATE
+vector is turned, once per distinct position. Each of its `halves` equal parts (the reference trains two
+critics side by side) is turned on its own by the same frequencies, adjacent components as a complex number,
+in torch: numpy's sines take five times as long.
 """
 
 from __future__ import annotations

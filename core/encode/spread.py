@@ -1,9 +1,7 @@
 """The order in which chunks are embedded.
 
-Spread over the documents, so that a part of them is an even sample. In document order, whoever asks early
-would be told of the first chapters alone, and an answer at the end of the book would not be there until the
-last second. Decides that chunks go in stretches of neighbours, since a passage is understood by what stands
-beside it, and that stretches halve the largest gap, as the van der Corput sequence does.
+Spread over the documents, so that whoever asks early searches an even sample: in stretches of neighbours,
+since a passage is understood by what stands beside it, which halve the largest gap (van der Corput).
 """
 
 from __future__ import annotations
@@ -13,8 +11,8 @@ import numpy as np
 LEAST_STRETCH = 32
 """Neighbouring chunks that are embedded together."""
 PART_CHARACTERS = 200_000
-"""Of texts that are tokenized at once and sorted by length. Not more, so that a part of a long text can be
-asked after some seconds; twenty times as much would pad sentences by 6 % less and passages by 1 %.
+"""Of texts tokenized at once and sorted by length, so that a part can be asked after some seconds; twenty
+times as much would pad sentences by 6 % less and passages by 1 %.
 """
 MOST_STRETCHES = 1_024
 """Of a text, so that which of its chunks were searched is said in few numbers."""

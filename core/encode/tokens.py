@@ -1,16 +1,13 @@
-"""A fast tokenizer as this project needs it.
-
-Counts, offsets, and ids without special tokens. Counting ignores special tokens; truncation is decided by
-whoever builds the input.
-"""
+"""A fast tokenizer: counts, offsets and ids, all without special tokens."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from tokenizers import Encoding
 from tokenizers import Tokenizer as RustTokenizer
 
 from core.base.batches import batches
@@ -60,11 +57,7 @@ class FastTokenizer:
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, special tokens left out."""
-        return [
-            encoding.ids
-            for some in batches(texts, _BATCH)
-            for encoding in self._tokenizer.encode_batch_fast(list(some), add_special_tokens=False)
-        ]
+        return [encoding.ids for encoding in self._encoded(texts)]
 
     def pieces(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
         """(token ids, code point offsets) of each text, special tokens left out."""
@@ -75,11 +68,11 @@ class FastTokenizer:
 
     def count(self, texts: Sequence[str]) -> np.ndarray:
         """(N,) int32 tokens of each text, special tokens left out."""
-        counts = np.empty(len(texts), dtype=np.int32)
-        for lo in range(0, len(texts), _BATCH):
-            batch = self._tokenizer.encode_batch_fast(list(texts[lo : lo + _BATCH]), add_special_tokens=False)
-            counts[lo : lo + len(batch)] = [len(encoding) for encoding in batch]
-        return counts
+        return np.fromiter(map(len, self._encoded(texts)), np.int32, len(texts))
+
+    def _encoded(self, texts: Sequence[str]) -> Iterator[Encoding]:
+        for some in batches(texts, _BATCH):
+            yield from self._tokenizer.encode_batch_fast(list(some), add_special_tokens=False)
 
     def spans(self, text: str) -> np.ndarray:
         """(n_tokens, 2) int64 code point offsets of each token in `text`."""

@@ -1,13 +1,9 @@
 """A pass through an encoder as one call of C++.
 
-Instead of some two hundred calls out of Python. Each of those takes the interpreter's lock anew. Beside a
-thread that is busy in Python, which draws a page or reads a document, each waits 5 ms for it, so that a pass
-takes fifty times as long. A traced pass takes the lock once. It is made of the
-same kernels, and before it is used its values are checked to be the same bit for bit; a pass of which that is
-not true is left as it is. torch keeps the graphs of traced functions, with all weights, until the process
-ends; the weights of a traced module go with its encoder. Only passes on a CPU are traced: on a GPU tracing
-also fuses kernels, which changes values. Tracing takes as long as some ten small batches, so the first few
-do without: a command often needs no more.
+Some two hundred calls out of Python each wait 5 ms for the interpreter's lock beside a busy thread: a traced
+pass takes it once. Its values are checked to be the same bit for bit; where they aren't, the pass stays as it
+is. Modules are traced, since torch keeps the graphs of functions, with all weights, for good; on a CPU alone,
+since on a GPU kernels are fused. Tracing takes as long as some ten batches, so the first few do without.
 """
 
 from __future__ import annotations
@@ -17,7 +13,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -25,9 +20,7 @@ from torch import nn
 from core.encode.bert import PlainEncoder
 from core.encode.checkpoint import max_positions_of
 from core.encode.in_use import MadeOnce
-
-if TYPE_CHECKING:
-    from core.encode.mpnet import Encoder
+from core.encode.mpnet import Encoder
 
 Pass = Callable[..., torch.Tensor]
 """What an encoder makes of (B, T) integers: token ids, attention mask and perhaps segments."""
@@ -87,8 +80,8 @@ def traced(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> Pass:
 
 
 def trace(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> tuple[Pass, tuple[torch.Tensor, ...]]:
-    """A pass of `n_inputs` tensors as a script module, not compared with anything yet, and the batch that it
-    was traced with. Raises what tracing raises.
+    """A pass of `n_inputs` tensors as a script module, not compared yet, and the batch it was traced with.
+    Raises what tracing raises.
     """
     example = _batch(encoder, _TRACED)[:n_inputs]
     with _tracing, torch.no_grad(), warnings.catch_warnings(), _quiet(encoder):

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from core.base.errors import BadDocument
-from core.ingest.bounds import BeyondBounds
 from core.ingest.limits import (
     FREE_UNPACKED_BYTES,
     MAX_ARCHIVE_ENTRIES,
     MAX_ARCHIVE_RATIO,
     MAX_FILE_BYTES,
     MAX_UNPACKED_BYTES,
+    BeyondBounds,
 )
 from core.ingest.naming import printable
 
@@ -37,21 +37,17 @@ class UnpackAllowance:
     name: str
     """Of the outermost archive."""
     n_packed: int
-    """Bytes of it."""
     n_entries: int = 0
     n_unpacked: int = 0
-
-    @property
-    def most_unpacked(self) -> int:
-        return min(MAX_UNPACKED_BYTES, max(FREE_UNPACKED_BYTES, MAX_ARCHIVE_RATIO * self.n_packed))
 
     def unpack(self, n_bytes: int) -> None:
         """Counts bytes. Raises BeyondBounds."""
         self.n_unpacked += n_bytes
-        if self.n_unpacked > self.most_unpacked:
+        most = min(MAX_UNPACKED_BYTES, max(FREE_UNPACKED_BYTES, MAX_ARCHIVE_RATIO * self.n_packed))
+        if self.n_unpacked > most:
             raise BeyondBounds(
-                f"{self.name} unpacks from {self.n_packed:,} bytes to more than {self.most_unpacked:,}; split"
-                " it and open the parts"
+                f"{self.name} unpacks from {self.n_packed:,} bytes to more than {most:,}; split it and open"
+                " the parts"
             )
 
     def enter(self, n_entries: int) -> None:
@@ -78,9 +74,8 @@ class Archive:
             raise BadDocument(
                 f"{name} is damaged: its list of contents can't be read; make or download it again"
             ) from error
-        self.entries = [
-            info for info in self._zip.infolist() if info.filename and not info.is_dir()
-        ]  # damaged ones may have lost their names
+        # damaged ones may have lost their names
+        self.entries = [info for info in self._zip.infolist() if info.filename and not info.is_dir()]
         self.allowance.enter(len(self.entries))
         if any(info.flag_bits & _ENCRYPTED for info in self.entries):
             raise BadDocument(f"{name} is encrypted; unpack it with its password and open the files in it")

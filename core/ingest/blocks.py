@@ -1,12 +1,11 @@
 """The blocks of a Markdown text that chunking cares about.
 
-Headings, tables, lists. Everything between them is text. One pass over the lines, linear in time and without
-a syntax tree: a general parser needs some hundred times the memory of a long list, and its offsets stop at
-lines anyway. Follows CommonMark and the pipe tables of GitHub for top-level blocks; fenced code, HTML
-comments and quotes are text whatever they contain. Departs from CommonMark in small things: a list of another
-bullet right below a list is a list of its own even inside an item's lazy lines, and HTML blocks other than
-comments, scripts and preformatted text are ordinary text, but for headings on a line of their own. Code that
-Jekyll and Hugo highlight is text, too. Checked in the tests against markdown-it on real documents.
+One pass over the lines, linear in time and without a syntax tree, for which a general parser needs some
+hundred times the memory of a long list. Follows CommonMark and the pipe tables of GitHub for top-level
+blocks, but: a list of another bullet right below a list is a list of its own even inside an item's lazy
+lines, and HTML blocks other than comments, scripts and preformatted text are text, but for headings on a line
+of their own. Fenced code, comments, quotes, and code that Jekyll and Hugo highlight are text whatever they
+contain. Checked in the tests against markdown-it on real documents.
 """
 
 from __future__ import annotations
@@ -133,9 +132,11 @@ class _Scanner:
         if match["fence"]:
             self._skip_fence(match["fence"])
         elif match["shown"] and self.may_end_shown:
-            self._skip_shown()
+            end_shown = _SHOWN_END.search(self.text, self.position)
+            self.may_end_shown = end_shown is not None
+            self._skip_behind(end_shown, self.position)
         elif match["raw"] and (match["raw"] == "<!--" or self.paragraph < 0):
-            self._skip_raw(start + match.end())
+            self._skip_behind(_RAW_END.search(self.text, start + match.end()), len(self.text))
         elif match["quote"]:
             self.paragraph = -1
         else:
@@ -143,8 +144,7 @@ class _Scanner:
         return None
 
     def _text_line(self, line: str, start: int, end: int) -> None:
-        blank = not line.strip()
-        if blank:
+        if not line.strip():
             self.paragraph = -1
         elif self.paragraph < 0 and not line.startswith(("    ", "\t")):
             self.paragraph = start
@@ -161,8 +161,7 @@ class _Scanner:
         return self._heading(self.paragraph, end, level, title)
 
     def _rule(self, match: re.Match[str], start: int, end: int) -> Block | None:
-        is_underline = self.paragraph >= 0 and set(match["rule"].strip()) == {"-"}
-        if is_underline:
+        if self.paragraph >= 0 and set(match["rule"].strip()) == {"-"}:
             return self._underlined(start, end, 2)
         self.paragraph = -1
         return None
@@ -183,10 +182,7 @@ class _Scanner:
         while self.position < len(self.text):
             line, line_end = self.line()
             match = _mark(line)
-            if not line.strip() or (
-                match is not None
-                and (match["hashes"] or match["fence"] or match["quote"] or match["rule"] or match["marker"])
-            ):
+            if not line.strip() or _ends_paragraph(match) or (match is not None and match["marker"]):
                 break
             parts.append(self.position)
             end, self.position = line_end, line_end + 1
@@ -211,29 +207,23 @@ class _Scanner:
         return Block("list", start, end, parts=tuple(items.starts))
 
     def _skip_fence(self, fence: str) -> None:
-        self.paragraph = -1
         closing = re.compile(rf"^ {{0,3}}{re.escape(fence[0])}{{{len(fence)},}}[ \t]*$", re.MULTILINE)
-        end = closing.search(self.text, self.position)
-        self.position = end.end() + 1 if end else len(self.text)
-
-    def _skip_shown(self) -> None:
-        self.paragraph = -1
-        end = _SHOWN_END.search(self.text, self.position)
-        self.may_end_shown = end is not None
-        self.position = end.end() + 1 if end else self.position
-
-    def _skip_raw(self, position: int) -> None:
-        self.paragraph = -1
-        match = _RAW_END.search(self.text, position)
-        end = self.text.find("\n", match.end()) if match else -1
-        self.position = end + 1 if end >= 0 else len(self.text)
+        self._skip_behind(closing.search(self.text, self.position), len(self.text))
 
     def _skip_front_matter(self) -> None:
         """Keys and values in YAML or TOML, as generators of sites write them."""
         if front := _FRONT.match(self.text):
             ends = re.compile(r"^\+{3}$" if front[1] else r"^(?:-{3}|\.{3})$", re.MULTILINE)
-            end = ends.search(self.text, front.end(), 20_000)
-            self.position = end.end() + 1 if end else 0
+            self._skip_behind(ends.search(self.text, front.end(), 20_000), 0)
+
+    def _skip_behind(self, end: re.Match[str] | None, otherwise: int) -> None:
+        """Passes over the line in which something ends; where nothing does, goes on at `otherwise`."""
+        self.paragraph = -1
+        if end is None:
+            self.position = otherwise
+            return
+        line_end = self.text.find("\n", end.end())
+        self.position = line_end + 1 if line_end >= 0 else len(self.text)
 
 
 class _Items:

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from io import BytesIO
 
 from defusedxml import DefusedXmlException  # type: ignore[import-untyped]
 
 from core.base.errors import BadDocument
 from core.base.types import Notice
-from core.ingest.converted import Converted, Format
+from core.ingest.converted import Converted, Format, moved
 from core.ingest.docx import read_docx
 from core.ingest.epub import read_epub
 from core.ingest.html import read_html
 from core.ingest.lean import import_markitdown
-from core.ingest.limits import MAX_CONVERTED_CHARACTERS
+from core.ingest.limits import MAX_CONVERTED_CHARACTERS, check_bound
 from core.ingest.pdf import OnPage, read_pdf, read_picture
 
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n)++")
@@ -62,15 +61,8 @@ def convert(
 def _tidied(converted: Converted, name: str) -> Converted:
     """Without runs of blank lines and form feeds. Raises BadDocument if too much is left."""
     markdown = _tidy(converted.markdown)
-    if len(markdown) > MAX_CONVERTED_CHARACTERS:
-        raise BadDocument(
-            f"{name} has {len(markdown):,} characters of text, more than {MAX_CONVERTED_CHARACTERS:,}; split"
-            " it and open the parts"
-        )
-    notices = tuple(
-        notice if notice.at is None else replace(notice, at=len(_tidy(converted.markdown[: notice.at])))
-        for notice in converted.notices
-    )
+    check_bound(f"{name} has", len(markdown), MAX_CONVERTED_CHARACTERS, "characters of text")
+    notices = moved(converted.notices, lambda at: len(_tidy(converted.markdown[:at])))
     return Converted(markdown, converted.title, notices)
 
 

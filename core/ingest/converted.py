@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from core.base.types import Notice
@@ -21,3 +22,8 @@ class Converted:
     """Their places are characters of `markdown`."""
     json_ld: tuple[Any, ...] = ()
     """Parsed JSON-LD objects of an HTML page, in page order."""
+
+
+def moved(notices: tuple[Notice, ...], place: Callable[[int], int]) -> tuple[Notice, ...]:
+    """Notices on a text that was changed; `place`: where a character of it stands now."""
+    return tuple(notice if notice.at is None else replace(notice, at=place(notice.at)) for notice in notices)

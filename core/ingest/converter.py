@@ -1,9 +1,8 @@
 """Conversions in a child process.
 
-Starting it, handing it files, watching the clock, and ending it, whatever happens. One child serves the files
-of one opening, since starting it takes longer than most conversions; no child ever serves two people. Nothing
-is written to disk: files and results go through pipes (core.base.child). The first small pages of an opening
-are read without a child.
+One child serves the files of one opening, since starting it takes longer than most conversions; no child ever
+serves two people. Nothing is written to disk: files and results go through pipes (core.base.child). The first
+small pages of an opening are read without a child.
 """
 
 from __future__ import annotations
@@ -11,24 +10,48 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from core.base.child import ChildEnded, Spend, Waiting, ask, end_child, start_child
-from core.base.errors import BadDocument
+from core.base.errors import BadDocument, BadRequest
 from core.base.types import Notice
-from core.ingest.bounds import BeyondBounds
 from core.ingest.converted import Converted, Format
+from core.ingest.decode import codec_of
 from core.ingest.limits import (
     MAX_CONVERSION_BYTES,
     MAX_CONVERTED_CHARACTERS,
     MAX_OWN_CHARACTERS,
     MAX_OWN_TAGS,
     MAX_READING_SECONDS,
+    BeyondBounds,
     seconds_for,
 )
-from core.ingest.reading import ReadingConfig
 
 _REMEDY = "open a part of it, or save its text and open that"
+
+
+ENCODINGS = (
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "iso8859-2", "koi8-r"),
+    *("mac-roman", "cp850", "cp866", "shift_jis", "euc-jp", "gb18030", "big5", "euc-kr"),
+)
+"""That forms offer; others of their kinds can be named, too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingConfig:
+    """What is changed about the reading of files."""
+
+    encoding: str = ""
+    """Of texts and pages that are not UTF-8, as cp1250. Empty: what they declare, else a guess."""
+    keep_side_matter: bool = False
+    """True: menus, banners and other side matter of pages stay in the text."""
+
+    def __post_init__(self) -> None:
+        if self.encoding and codec_of(self.encoding) is None:
+            raise BadRequest(
+                f"encoding={self.encoding[:80]!r} is unknown here; choose one such as {', '.join(ENCODINGS)}"
+            )
 
 
 class Converter:
@@ -70,10 +93,8 @@ class Converter:
 
     def read_page(self, html: str, name: str, waiting: Waiting | None = None) -> Converted:
         """Markdown of a page, read in this process while that stays short. Raises as `convert` does."""
-        from core.ingest.html import (
-            check_size,
-            read_html,
-        )  # when the first page is read, as its libraries take a moment
+        # when the first page is read, as its libraries take a moment
+        from core.ingest.html import check_size, read_html
 
         self.check_time(name)
         n_tags = check_size(html, name)
@@ -106,7 +127,13 @@ class Converter:
 
     def _answer(self, data: bytes, form: Format, name: str, waiting: Waiting) -> tuple[dict[str, Any], bytes]:
         if self._child is None:
-            self._child = _start()
+            try:
+                self._child = start_child("core.ingest.worker")
+            except OSError as error:
+                raise BadDocument(
+                    f"no converter could be started ({error.strerror}); save the file as HTML, Markdown or"
+                    " plain text and open that"
+                ) from error
         seconds = seconds_for(len(data))
         try:
             return ask(
@@ -131,13 +158,3 @@ def _why_ended(end: ChildEnded, name: str, seconds: float) -> str:
         f"{name} could not be converted (the converter ended with status {end.status}); save it again from"
         " its program and open that"
     )
-
-
-def _start() -> subprocess.Popen[bytes]:
-    try:
-        return start_child("core.ingest.worker")
-    except OSError as error:
-        raise BadDocument(
-            f"no converter could be started ({error.strerror}); save the file as HTML, Markdown or plain text"
-            " and open that"
-        ) from error

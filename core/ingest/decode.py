@@ -87,9 +87,7 @@ _JIS_ESCAPE = re.compile(rb"\x1b\$[@B]")
 def decode(
     data: bytes, name: str, *, is_html: bool = False, encoding: str = ""
 ) -> tuple[str, tuple[Notice, ...]]:
-    """The text of a file and notices on what was changed; `encoding` is that of bytes that are not UTF-8, if
-    known. Raises BadDocument when the bytes are no text.
-    """
+    """Text, and notices on changes. `encoding`: of what is not UTF-8. Raises BadDocument for no text."""
     for mark, marked in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _replacing(data[len(mark) :], marked, name)
@@ -160,16 +158,12 @@ def _as_vendors(error: UnicodeError) -> tuple[str, int]:
     try:
         if error.encoding == "euc_jp":
             row, cell = (byte - 0xA1 for byte in pair)
-            pair = bytes([row // 2 + (0x81 if row < 62 else 0xC1), _trail(row, cell)])
+            trail = cell + (0x9F if row % 2 else 0x40 if cell < 63 else 0x41)
+            pair = bytes([row // 2 + (0x81 if row < 62 else 0xC1), trail])  # as in Shift JIS
             return pair.decode("cp932"), error.start + 2
         return pair.decode("cp950"), error.start + 2
     except ValueError:
         return "\ufffd", error.end
-
-
-def _trail(row: int, cell: int) -> int:
-    """The second byte in Shift JIS."""
-    return cell + (0x9F if row % 2 else 0x40 if cell < 63 else 0x41)
 
 
 codecs.register_error("core.ingest.vendors", _as_vendors)

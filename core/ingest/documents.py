@@ -15,16 +15,14 @@ from zipfile import ZipInfo
 from core.base.errors import BadDocument
 from core.base.types import Document, Notice
 from core.ingest.archive import Archive
-from core.ingest.bounds import BeyondBounds
 from core.ingest.converter import Converter
-from core.ingest.limits import MAX_ARCHIVE_DEPTH
+from core.ingest.limits import MAX_ARCHIVE_DEPTH, BeyondBounds
 from core.ingest.naming import file_name, printable
 from core.ingest.reader import OnPart, form_of, read_one
 
 _CLUTTER = re.compile(r"(?:^|/)(?:__MACOSX/|\.(?!\.)|Thumbs\.db$|desktop\.ini$)", re.IGNORECASE)
 """Entries that no person put into an archive."""
 _TOLD = 3
-"""Files left out that are named."""
 
 
 def read_documents(
@@ -106,7 +104,6 @@ class _Unpacking:
         return free
 
     def _tell(self, name: str) -> None:
-        """A notice on the first document about what was left out."""
         reasons = [sentence.partition(";")[0] for sentence in self._left_out[:_TOLD]]
         more = len(self._left_out) - len(reasons)
         count = f"{len(self._left_out):,} files were" if len(self._left_out) > 1 else "One file was"

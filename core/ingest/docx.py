@@ -9,26 +9,30 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
+from xml.sax.handler import ContentHandler
 
 import mammoth
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString
-from defusedxml import ElementTree as SafeTree  # type: ignore[import-untyped]
+from defusedxml import DefusedXmlException  # type: ignore[import-untyped]
+from defusedxml import ElementTree as SafeTree
+from defusedxml import sax as safe_sax
 
 from core.base.errors import BadDocument
 from core.base.types import Notice
 from core.ingest.archive import Archive, stored
 from core.ingest.clean import clean
 from core.ingest.converted import Converted
-from core.ingest.equations import M, equation_line
-from core.ingest.limits import MAX_COLUMNS
+from core.ingest.formulas import M, equation_line
+from core.ingest.limits import MAX_COLUMNS, MAX_XML_DEPTH, MAX_XML_ELEMENTS
 from core.ingest.markdown import LABEL, markdown_of
 from core.ingest.numbering import BULLET, Numbering, Styles, W, is_on, value_of, whole
 from core.ingest.soup import parse_html, tags_named
-from core.ingest.xml_parts import XmlCheck
 
 _TITLE = "{http://purl.org/dc/elements/1.1/}title"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
@@ -57,19 +61,27 @@ _MOST_HEADING = 6
 _MARK = re.compile("\ue000(\\d)\ue001([^\ue002]*)\ue002")
 """What a numbered paragraph begins with until lists are built: level and label."""
 _LIST_LABEL = re.compile(r"-|\d{1,9}[.)]")
-"""What Markdown takes for the start of an item."""
 _FORMULA = "[formula]"
+_STRUCK = "Struck-out text left out: {} word{s}."
+_HIDDEN = "Hidden text left out: {} word{s}."
+_DELETED = "Tracked deletions left out: {} word{s}."
+_PICTURES = "Pictures left out: {}."
+_DIAGRAMS = "Diagrams (SmartArt) left out, with their words: {}."
+_EMBEDDED = "Embedded objects left out: {}."
+_UNREAD = f"Formulas that can't be read: {{}}, each shown as {_FORMULA}."
+_LEFT_OUT = (_STRUCK, _HIDDEN, _DELETED, _PICTURES, _DIAGRAMS, _EMBEDDED, _UNREAD)
+"""In the order in which they are told."""
 
 
 def read_docx(data: bytes, name: str) -> Converted:
     """Raises BadDocument when it is too large or without text, and what libraries raise on damaged parts."""
     parts = Archive(data, name).repacked(lambda part: part.lower().endswith((".xml", ".rels")))
-    check = XmlCheck(name)
+    check = _XmlCheck(name)
     package = _Package({part: content for part, content in parts.items() if check.is_sound(content)})
     html = mammoth.convert_to_html(
         stored(package.prepared()), style_map=_STYLE_MAP, include_embedded_style_map=False
     ).value
-    soup, _ = parse_html(html.replace("```", "` ` `"))  # in the text it would begin or end fenced code
+    soup, _ = parse_html(html)
     _build_lists(soup)
     for box in tags_named(soup, ("input",)):
         box.replace_with("[x] " if box.has_attr("checked") else "[ ] ")
@@ -80,15 +92,54 @@ def read_docx(data: bytes, name: str) -> Converted:
     return Converted(markdown, package.title, tuple(map(Notice, package.notices())))
 
 
+class _XmlCheck(ContentHandler):
+    """Counts the elements of all parts of a file, and how deep they lie."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.depth = 0
+        self.n_elements = 0
+
+    def is_sound(self, xml: bytes) -> bool:
+        """Whether a part can be parsed. Raises DefusedXmlException, BadDocument when too deep or large."""
+        self.depth = 0
+        try:
+            safe_sax.parseString(xml, self, forbid_dtd=True)
+        except (BadDocument, DefusedXmlException):
+            raise
+        except Exception:  # parsers fail on broken files in more ways than they name
+            return False
+        return True
+
+    def startElement(self, name: str, attrs: Any) -> None:  # noqa: ARG002 - the interface's
+        self.depth += 1
+        self.n_elements += 1
+        if self.depth > MAX_XML_DEPTH:
+            raise BadDocument(
+                f"{self.name} is nested more than {MAX_XML_DEPTH} levels deep; save it as PDF, HTML or plain"
+                " text and open that"
+            )
+        if self.n_elements > MAX_XML_ELEMENTS:
+            raise BadDocument(
+                f"{self.name} has more than {MAX_XML_ELEMENTS:,} XML elements; split it and open the parts,"
+                " or save it as plain text"
+            )
+
+    def endElement(self, name: str) -> None:  # noqa: ARG002 - the interface's
+        self.depth -= 1
+
+
 class _Package:
     """The parts of a file, and what was left out of them."""
 
     def __init__(self, parts: dict[str, bytes]) -> None:
         self._parts = parts
         self._main = next(self._related("", "officeDocument"), "word/document.xml")
-        self._document = self._root(self._main)
-        if self._document is None:
+        document = self._root(self._main)
+        if document is None:
             raise ValueError("no main part")
+        self._document = document
         self._styles = Styles.read(self._part("styles"))
         self._numbering = Numbering(self._part("numbering"), self._styles)
         self._notes: dict[str, dict[str, str]] = {}
@@ -96,8 +147,9 @@ class _Package:
         """By id, without those that stand beside their paragraph already."""
         self._beside: list[str] = []
         """Notes and comments of the paragraph that is being read."""
-        self._n_notes = self._n_struck = self._n_hidden = self._n_deleted = 0
-        self._n_pictures = self._n_embedded = self._n_diagrams = self._n_formulas = 0
+        self._n_notes = 0
+        self._left_out: Counter[str] = Counter()
+        """How much of what, by the sentences of _LEFT_OUT."""
         self._chosen = ""
         """In a dropdown of a form, until a text shows it."""
 
@@ -111,33 +163,23 @@ class _Package:
         for kind in ("footnotes", "endnotes"):
             self._notes[kind] = dict(self._texts_by_id(kind))
         self._comments = dict(self._texts_by_id("comments"))
-        document = self._document
-        assert document is not None
-        body = document.find(f"{W}body")
+        body = self._document.find(f"{W}body")
         if body is not None:
-            margins = list(self._margins(document))
+            margins = list(self._margins())
             self._walk(body)
             for text in reversed(margins):
                 body.insert(0, _paragraph(text))
             body.extend(map(_paragraph, self._comments.values()))
         styles = self._part("styles")
-        given = {"word/document.xml": ElementTree.tostring(document)}
+        given = {"word/document.xml": ElementTree.tostring(self._document)}
         if styles is not None:
             given["word/styles.xml"] = ElementTree.tostring(_mended(styles))
         return given
 
     def notices(self) -> Iterator[str]:
         """A sentence on everything that was left out."""
-        for n, text in (
-            (self._n_struck, "Struck-out text left out: {} word{s}."),
-            (self._n_hidden, "Hidden text left out: {} word{s}."),
-            (self._n_deleted, "Tracked deletions left out: {} word{s}."),
-            (self._n_pictures, "Pictures left out: {}."),
-            (self._n_diagrams, "Diagrams (SmartArt) left out, with their words: {}."),
-            (self._n_embedded, "Embedded objects left out: {}."),
-            (self._n_formulas, "Formulas that can't be read: {}, each shown as " + _FORMULA + "."),
-        ):
-            if n:
+        for text in _LEFT_OUT:
+            if n := self._left_out[text]:
                 yield text.format(f"{n:,}", s="s" * (n > 1))
 
     def _root(self, name: str) -> Element | None:
@@ -175,12 +217,12 @@ class _Package:
                 text = f"[Comment{f' by {author}' if author else ''}: {text}]"
             yield note.get(f"{W}id", ""), text
 
-    def _margins(self, document: Element) -> Iterator[str]:
+    def _margins(self) -> Iterator[str]:
         """What stands at the head and foot of pages, each text once."""
         seen = set()
         for kind in ("header", "footer"):
             targets = dict(self._relations(self._main, kind))
-            for reference in document.iter(f"{W}{kind}Reference"):
+            for reference in self._document.iter(f"{W}{kind}Reference"):
                 root = self._root(targets.get(reference.get(f"{_R}id", ""), ""))
                 if root is None:
                     continue
@@ -204,14 +246,15 @@ class _Package:
         if tag == f"{W}r":
             return self._run(element)
         if tag in (f"{M}oMath", f"{M}oMathPara"):
-            run = _run(self._formula(element))
-            return [run if parent.tag != f"{W}body" else _paragraph_of(run)]
+            text = self._formula(element)
+            return [_paragraph(text) if parent.tag == f"{W}body" else _run(text)]
         if tag == f"{_MC}AlternateContent":
             return self._alternative(element)
         if tag in _DRAWN:
             return self._drawn(element)
         if tag in (f"{W}del", f"{W}moveFrom") and parent.tag not in (f"{W}rPr", f"{W}trPr", f"{W}pPr"):
-            self._n_deleted += sum(len((text.text or "").split()) for text in element.iter(f"{W}delText"))
+            texts = (text.text or "" for text in element.iter(f"{W}delText"))
+            self._left_out[_DELETED] += sum(len(text.split()) for text in texts)
             return []
         if tag == f"{W}commentReference":
             if text := self._comments.pop(element.get(f"{W}id", ""), ""):
@@ -278,12 +321,10 @@ class _Package:
 
     def _run(self, run: Element) -> list[Element]:
         properties = run.find(f"{W}rPr")
-        if self._has_mark(properties, "strike", "dstrike"):
-            self._n_struck += len(_words(run).split())
-            return []
-        if self._has_mark(properties, "vanish"):
-            self._n_hidden += len(_words(run).split())
-            return []
+        for reason, *marks in ((_STRUCK, "strike", "dstrike"), (_HIDDEN, "vanish")):
+            if self._has_mark(properties, *marks):
+                self._left_out[reason] += len(_words(run).split())
+                return []
         self._walk(run)
         return [run]
 
@@ -312,11 +353,12 @@ class _Package:
 
     def _formula(self, element: Element) -> str:
         try:
-            text = " ".join(filter(None, map(equation_line, _equations(element))))
+            lines = element.iter(f"{M}oMath") if element.tag == f"{M}oMathPara" else [element]
+            text = " ".join(filter(None, map(equation_line, lines)))
         except Exception:  # whatever a writer put there, the rest of the document is read
             text = " ".join("".join(element.itertext()).split())
         if not text:
-            self._n_formulas += 1
+            self._left_out[_UNREAD] += 1
         return text or _FORMULA
 
     def _alternative(self, element: Element) -> list[Element]:
@@ -334,9 +376,9 @@ class _Package:
         if not boxes:
             is_object = element.tag == f"{W}object"
             is_diagram = element.find(f".//{_DIAGRAM}") is not None
-            self._n_embedded += is_object
-            self._n_diagrams += is_diagram
-            self._n_pictures += not (is_object or is_diagram)
+            self._left_out[_EMBEDDED] += is_object
+            self._left_out[_DIAGRAMS] += is_diagram
+            self._left_out[_PICTURES] += not (is_object or is_diagram)
             return []
         picture = Element(f"{W}pict")
         SubElement(picture, f"{_V}textbox").extend(boxes)
@@ -352,10 +394,6 @@ class _Package:
         return [_text(f"[{self._n_notes}]")]
 
 
-def _equations(element: Element) -> Iterator[Element]:
-    return element.iter(f"{M}oMath") if element.tag == f"{M}oMathPara" else iter([element])
-
-
 def _text(text: str) -> Element:
     element = Element(f"{W}t", {_XML_SPACE: "preserve"})
     element.text = text
@@ -368,14 +406,10 @@ def _run(text: str) -> Element:
     return run
 
 
-def _paragraph_of(run: Element) -> Element:
-    paragraph = Element(f"{W}p")
-    paragraph.append(run)
-    return paragraph
-
-
 def _paragraph(text: str) -> Element:
-    return _paragraph_of(_run(text))
+    paragraph = Element(f"{W}p")
+    paragraph.append(_run(text))
+    return paragraph
 
 
 def _has_text(element: Element) -> bool:
@@ -435,9 +469,7 @@ def _mended(styles: Element) -> Element:
 
 
 def _build_lists(soup: BeautifulSoup) -> None:
-    """Lists of paragraphs that begin with a mark; in headings, and where Markdown knows no such item, the
-    label stands before the words.
-    """
+    """Lists of marked paragraphs; the label of what Markdown knows as no item stands before its words."""
     items: list[tuple[Tag, int, str]] = []
     for tag in tags_named(soup, ("p", "h1", "h2", "h3", "h4", "h5", "h6")):
         first = next((node for node in tag.descendants if isinstance(node, NavigableString)), None)

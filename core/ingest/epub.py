@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element, ParseError
@@ -19,7 +20,7 @@ from defusedxml import ElementTree as SafeTree
 from core.base.errors import BadDocument
 from core.base.types import Notice
 from core.ingest.archive import Archive
-from core.ingest.clean import LeftOut, clean
+from core.ingest.clean import clean, sentences_on
 from core.ingest.converted import Converted
 from core.ingest.decode import decode
 from core.ingest.html import check_size
@@ -38,7 +39,6 @@ _MEDIA = re.compile(
     re.IGNORECASE,
 )
 _NCX = "application/x-dtbncx+xml"
-"""Type of the contents of older books."""
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 _HEAD = 600
 """Characters of a chapter in which its heading is looked for."""
@@ -64,7 +64,7 @@ def read_epub(data: bytes, name: str) -> Converted:
     read: set[str] = set()
     notices: dict[Notice, None] = {}
     n_again = n_missing = 0
-    left_out = LeftOut()
+    left_out = Counter[str]()
     for candidates in chapters:
         path = next((path for path in candidates if path in parts), None)
         if path is None:
@@ -89,7 +89,7 @@ def read_epub(data: bytes, name: str) -> Converted:
     return Converted(
         "\n\n".join(filter(None, [about_book, *texts])),
         package.findtext(f".//{_DC}title") or "",
-        (*notices, *map(Notice, left_out.notices())),
+        (*notices, *map(Notice, sentences_on(left_out))),
     )
 
 
@@ -114,12 +114,8 @@ def _chapters(package: Element, folder: str) -> Iterator[tuple[str, ...]]:
         if item is not None:
             href = item.get("href", "")
             plain = href.partition("#")[0].partition("?")[0]
-            yield tuple(
-                dict.fromkeys(
-                    posixpath.normpath(posixpath.join(folder, one)).lstrip("/")
-                    for one in (unquote(plain), plain, unquote(href), href)
-                )
-            )
+            paths = (posixpath.join(folder, one) for one in (unquote(plain), plain, unquote(href), href))
+            yield tuple(dict.fromkeys(posixpath.normpath(path).lstrip("/") for path in paths))
 
 
 def _labels(package: Element, folder: str, parts: dict[str, bytes]) -> dict[str, list[tuple[str, str]]]:
@@ -173,9 +169,9 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text)).casefold()
 
 
-def _chapter(html: str, name: str, labels: list[tuple[str, str]]) -> tuple[str, LeftOut]:
+def _chapter(html: str, name: str, labels: list[tuple[str, str]]) -> tuple[str, Counter[str]]:
     check_size(html, name)
-    soup, _ = parse_html(html.replace("```", "` ` `"))  # in the text it would begin or end fenced code
+    soup, _ = parse_html(html)
     inside = _behind_text(soup)
     label = next((label for fragment, label in labels if fragment not in inside), "")
     left_out = clean(soup, keep_side_matter=True)

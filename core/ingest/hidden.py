@@ -15,8 +15,7 @@ from itertools import takewhile
 from bs4 import BeautifulSoup, Tag
 from bs4.element import AttributeValueList, NavigableString
 
-from core.ingest.inline import HEADINGS
-from core.ingest.soup import hollow, tags_named
+from core.ingest.soup import HEADINGS, class_of, elements, hollow, tags_named
 
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _SHOWING_STYLE = re.compile(r"display\s*+:\s*+(?!none)|visibility\s*:\s*visible", re.IGNORECASE)
@@ -31,10 +30,8 @@ STRIKING_STYLE = re.compile(r"text-decoration[\w-]{0,20}\s{0,20}:[^;]{0,100}?lin
 _STRIKING_CLASS = "text-decoration-line-through"
 _STRUCK_CLASS = "line-through"
 _MARK = re.compile(r"[.#]-?[_a-z][\w-]*+", re.IGNORECASE)
-"""A class or id in a selector."""
 _PART = re.compile(r"([a-z][a-z0-9]*+)?((?:[.#]-?[_a-z][\w-]*+)*+)", re.IGNORECASE)
 _MAX_SELECTOR = 200
-"""Characters of a selector that is read."""
 _MAX_SELECTORS = 20_000
 """Kept of a style."""
 _MAX_STEPS = 500_000
@@ -55,7 +52,6 @@ _RATED = re.compile(
     r"|\brat(?:ed|ing):? \d|\d out of (?:5|10)\b",
     re.IGNORECASE,
 )
-"""A rating in words."""
 _NUMBER = re.compile(
     r"\s*(?:(?:step|part|chapter|section|rule|no\.?|§|art\.)\s?)?"
     r"(?:\d{1,3}(?:\.\d{1,3}){0,4}[.):]?|[(\[]?(?:[a-z]|[ivx]{1,5})[.)\]])\s*|\s*[(\[]\d{1,3}[)\]]\s*",
@@ -73,10 +69,11 @@ _NO_TITLE = re.compile(
 _WORDLESS = frozenset(["svg", "script", "style", "template", "noscript"])
 _Part = tuple[str, frozenset[str], bool]
 """Of a selector: the name of an element, its classes and ids, and whether the next one stands right in it."""
+_Rule = tuple[str, str, bool]
+"""Of a style sheet: selectors, what they are styled like, whether always."""
 
 
-def _rules(soup: BeautifulSoup) -> Iterator[tuple[str, str, bool]]:
-    """(selectors, what they are styled like, whether always) of all rules in the style sheets of a page."""
+def _rules(soup: BeautifulSoup) -> Iterator[_Rule]:
     for sheet in tags_named(soup, ("style",)):
         opened: list[str] = []
         code, *commented = sheet.get_text().split("/*")
@@ -101,9 +98,7 @@ def styled_classes(soup: BeautifulSoup, style: re.Pattern[str]) -> frozenset[str
 
 
 def _parts(selector: str) -> tuple[_Part, ...]:
-    """What a selector asks of an element and of those around it, the innermost first; nothing for one that
-    asks for more than names, classes and ids.
-    """
+    """What a selector asks for, the innermost first; nothing where it is more than names, classes and ids."""
     parts: list[_Part] = []
     is_right_around = False
     for word in reversed(selector[: _MAX_SELECTOR + 1].replace(">", " > ").split()):
@@ -117,16 +112,16 @@ def _parts(selector: str) -> tuple[_Part, ...]:
 
 
 class _Styles:
-    """The elements that a page styles so, in print and on all screens, and nowhere otherwise: by `shown`."""
+    """The elements that rules of a page style so, in print and on all screens, and nowhere otherwise."""
 
     def __init__(
-        self, soup: BeautifulSoup, style: Callable[[str], object], shown: Set[str] = frozenset()
+        self, soup: BeautifulSoup, rules: list[_Rule], style: Callable[[str], object], shown: Set[str]
     ) -> None:
         self._by_mark: dict[str, dict[tuple[_Part, ...], None]] = {}
         self._marks: dict[int, frozenset[str]] = {}
         self._n_left = _MAX_STEPS
         self._n_selectors = 0
-        for selectors, body, always in _rules(soup):
+        for selectors, body, always in rules:
             for selector in selectors.split(",") if always and style(body) else ():
                 parts = _parts(selector) if self._n_selectors < _MAX_SELECTORS else ()
                 if not parts or "no-js" in selector:
@@ -136,8 +131,8 @@ class _Styles:
                 named = marks or {mark for _, around, _ in parts for mark in around}
                 if named and shown.isdisjoint(named):
                     self._by_mark.setdefault(min(marks, default=name), {})[parts] = None
-        tags = (tag for tag in soup.descendants if isinstance(tag, Tag)) if self._by_mark else ()
-        self.found = [tag for tag in tags if self._is_styled(tag)]
+        tags = elements(soup.descendants if self._by_mark else ())
+        self.found = {id(tag) for tag in tags if self._is_styled(tag)}
 
     def _is_styled(self, tag: Tag) -> bool:
         marks = _marks_of(tag)
@@ -168,7 +163,6 @@ class _Styles:
 
 
 def _marks_of(tag: Tag) -> frozenset[str]:
-    """Classes and id of an element, as selectors write them."""
     classes = (f".{name}" for name in tag.get_attribute_list("class") if name)
     return frozenset([*classes, f"#{tag.get('id', '')}"])
 
@@ -177,22 +171,15 @@ def mark_hidden(soup: BeautifulSoup) -> None:
     """Marks elements that a page hides and nowhere shows, as on wide screens or once opened; those that it
     puts where only screen readers find them; and those that it strikes out.
     """
-    shown = {
-        mark
-        for selectors, body, _ in _rules(soup)
-        if _SHOWING_STYLE.search(body)
-        for mark in _MARK.findall(selectors)
-    }
-    hidden, struck, unseen, sizeless = (
-        {
-            id(tag)
-            for tag in _Styles(soup, style, shown if style == _HIDING_STYLE.search else frozenset()).found
-        }
-        for style in (_HIDING_STYLE.search, STRIKING_STYLE.search, _is_unseen, _SIZELESS.search)
+    rules = list(_rules(soup))
+    showing = (selectors for selectors, body, _ in rules if _SHOWING_STYLE.search(body))
+    shown = {mark for selectors in showing for mark in _MARK.findall(selectors)}
+    hidden = _Styles(soup, rules, _HIDING_STYLE.search, shown).found
+    struck, unseen, sizeless = (
+        _Styles(soup, rules, style, frozenset()).found
+        for style in (STRIKING_STYLE.search, _is_unseen, _SIZELESS.search)
     )
-    for tag in soup.descendants:
-        if not isinstance(tag, Tag):
-            continue
+    for tag in elements(soup.descendants):
         style, classes = str(tag.get("style", "")), tag.get_attribute_list("class")
         is_sizeless = id(tag) in sizeless or _SIZELESS.search(style) is not None
         if id(tag) in hidden or (is_sizeless and tag.find(True) is None):
@@ -230,7 +217,7 @@ def join_cut_off(soup: BeautifulSoup) -> None:
 
 def keep_only_words(soup: BeautifulSoup) -> None:
     """Shows one of what is said twice, and what alone says anything in a cell or heading."""
-    for tag in [tag for tag in soup.descendants if isinstance(tag, Tag) and tag.get("aria-hidden") == "true"]:
+    for tag in [tag for tag in elements(soup.descendants) if tag.get("aria-hidden") == "true"]:
         spoken = next(filter(is_spoken, (part for near in beside(tag) for part in _ends(near))), None)
         if spoken is None or not _says(spoken) or _is_icon(tag):
             continue
@@ -248,7 +235,7 @@ def keep_only_words(soup: BeautifulSoup) -> None:
     for holder in holders:
         if id(holder) in outer or _has_words(holder):
             continue
-        parts = [tag for tag in holder.descendants if isinstance(tag, Tag)]
+        parts = list(elements(holder.descendants))
         is_heading = holder.name in HEADINGS
         is_labelled = is_heading and (_says(holder) or holder.find("a") is None)
         if spoken_parts := [tag for tag in parts if is_spoken(tag) and _says(tag)]:
@@ -265,9 +252,7 @@ def keep_only_words(soup: BeautifulSoup) -> None:
 
 
 def _tells(spoken: str, shown: str) -> bool:
-    """Whether spoken words say what is shown as well: its digits, or its letters or an abbreviation of them,
-    or what its stars stand for.
-    """
+    """Whether spoken words say what is shown: its digits, letters or their abbreviation, or its stars."""
     kind = str.isdigit if any(map(str.isdigit, shown)) else str.isalpha
     long, short = ("".join(filter(kind, text)).casefold() for text in (spoken, shown))
     if not short:
@@ -279,12 +264,10 @@ def _tells(spoken: str, shown: str) -> bool:
 
 def _show_labelled(soup: BeautifulSoup) -> None:
     """Shows what only a label says beside it; the label itself where that is stars."""
-    for holder in [tag for tag in soup.descendants if isinstance(tag, Tag) and tag.get("aria-label")]:
+    for holder in [tag for tag in elements(soup.descendants) if tag.get("aria-label")]:
         if holder.name in HEADINGS or holder.name in ("td", "th") or is_hidden(holder) or _has_words(holder):
             continue
-        parts = [
-            part for part in holder.contents if isinstance(part, Tag) and part.get("aria-hidden") == "true"
-        ]
+        parts = [part for part in elements(holder.contents) if part.get("aria-hidden") == "true"]
         if parts and not _says(holder) and _RATING.search(holder.get_text()):
             holder.string = str(holder["aria-label"])
             continue
@@ -310,17 +293,13 @@ def _show_ratings(soup: BeautifulSoup) -> None:
 def _show_numbers(soup: BeautifulSoup) -> None:
     """Shows the hidden number that a heading, a step or a clause begins with."""
     for holder in tags_named(soup, _NUMBERED):
-        node = next(
-            (node for node in holder.contents if isinstance(node, Tag) or node.get_text().strip()), None
-        )
+        nodes = (node for node in holder.contents if isinstance(node, Tag) or node.get_text().strip())
+        node = next(nodes, None)
         if not isinstance(node, Tag) or node.name not in _PHRASES or node.get("aria-hidden") != "true":
             continue
         is_told = any(is_spoken(part) for near in beside(node) for part in _ends(near))
-        is_counted = (
-            holder.parent is not None
-            and holder.parent.name == "ol"
-            and node.get_text().strip(" .").isdecimal()
-        )
+        is_listed = holder.parent is not None and holder.parent.name == "ol"
+        is_counted = is_listed and node.get_text().strip(" .").isdecimal()
         if not (is_told or is_counted) and _NUMBER.fullmatch(node.get_text()) and _has_words(holder):
             del node["aria-hidden"]
             _set_apart(node)
@@ -336,8 +315,7 @@ def _set_apart(tag: Tag) -> None:
 
 
 def _is_icon(tag: Tag) -> bool:
-    named = _ICON_CLASS.search(str(tag.get("class", ""))) is not None
-    return named and _ICON_NAME.fullmatch(tag.get_text()) is not None
+    return _ICON_CLASS.search(class_of(tag)) is not None and _ICON_NAME.fullmatch(tag.get_text()) is not None
 
 
 def _describe_pictures(parts: list[Tag], *, in_heading: bool) -> bool:
@@ -376,12 +354,12 @@ def beside(tag: Tag) -> Iterator[Tag]:
 def _ends(tag: Tag) -> Iterator[Tag]:
     """An element, and those that it begins or ends with."""
     yield tag
-    yield from (part for part in (*tag.contents[:1], *tag.contents[-1:]) if isinstance(part, Tag))
+    yield from elements([*tag.contents[:1], *tag.contents[-1:]])
 
 
 def is_spoken(tag: Tag) -> bool:
     """Whether an element is for screen readers alone."""
-    return any(_SPOKEN_CLASS.search(str(name)) for name in tag.get_attribute_list("class") if name)
+    return _SPOKEN_CLASS.search(class_of(tag)) is not None
 
 
 def _says(tag: Tag) -> bool:

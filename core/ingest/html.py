@@ -6,14 +6,13 @@ import re
 
 from bs4 import BeautifulSoup, Tag
 
-from core.base.errors import BadDocument
 from core.base.types import Notice
-from core.ingest.clean import clean
+from core.ingest.clean import clean, sentences_on
 from core.ingest.converted import Converted
 from core.ingest.json_ld import parse_json_ld
-from core.ingest.limits import MAX_HTML_CHARACTERS, MAX_HTML_DEPTH, MAX_HTML_TAGS, MAX_OWN_TAGS
+from core.ingest.limits import MAX_HTML_CHARACTERS, MAX_HTML_DEPTH, MAX_HTML_TAGS, MAX_OWN_TAGS, check_bound
 from core.ingest.markdown import markdown_of
-from core.ingest.soup import hollow, parse_html, tags_named
+from core.ingest.soup import elements, hollow, parse_html, tags_named
 from core.ingest.tables import name_signs
 
 _MAX_INNER_PAGES = 2
@@ -28,27 +27,21 @@ _MAIL = re.compile(r"[^\s@<>`]+@[^\s@<>`]+")
 
 def check_size(html: str, name: str) -> int:
     """How many tags a page has at most, end tags included. Raises BadDocument when it is too large."""
-    if len(html) > MAX_HTML_CHARACTERS:
-        raise BadDocument(
-            f"{name} is an HTML page of {len(html):,} characters, more than {MAX_HTML_CHARACTERS:,}; save its"
-            " text and open that"
-        )
-    if (n_tags := html.count("<")) > MAX_HTML_TAGS:
-        raise BadDocument(
-            f"{name} is an HTML page with {n_tags:,} tags, more than {MAX_HTML_TAGS:,}; save its text and"
-            " open that"
-        )
+    remedy = "save its text and open that"
+    check_bound(f"{name} is an HTML page of", len(html), MAX_HTML_CHARACTERS, "characters", remedy)
+    n_tags = html.count("<")
+    check_bound(f"{name} is an HTML page with", n_tags, MAX_HTML_TAGS, "tags", remedy)
     return n_tags
 
 
 def read_html(html: str, name: str, *, keep_side_matter: bool = False) -> Converted:
     """Cleans and converts a page. Raises BadDocument when it is too large."""
     check_size(html, name)
-    soup, flattened = _parse(html)
+    soup, flattened = parse_html(html)
     for _ in range(_MAX_INNER_PAGES):
         if not _open_inner(soup):
             break
-        soup, is_deep = _parse(str(soup))  # so that all of it is as deep as a page may be
+        soup, is_deep = parse_html(str(soup))  # so that all of it is as deep as a page may be
         flattened = flattened or is_deep
     json_ld, notices = parse_json_ld(
         script.get_text()
@@ -56,27 +49,20 @@ def read_html(html: str, name: str, *, keep_side_matter: bool = False) -> Conver
         if _JSON_LD_TYPE.match(str(script.get("type", "")))
     )
     if flattened:
-        notices = (
-            *notices,
-            Notice(f"Elements nested more than {MAX_HTML_DEPTH} levels deep became plain text."),
-        )
-    for tag in [tag for tag in soup.descendants if isinstance(tag, Tag) and "data-cfemail" in tag.attrs]:
+        told = f"Elements nested more than {MAX_HTML_DEPTH} levels deep became plain text."
+        notices = (*notices, Notice(told))
+    for tag in [tag for tag in elements(soup.descendants) if "data-cfemail" in tag.attrs]:
         if address := _address(str(tag["data-cfemail"])):
             tag.string = address
     title = _title(soup)
     name_signs(soup)
-    notices = (*notices, *map(Notice, clean(soup, keep_side_matter=keep_side_matter).notices()))
+    left_out = clean(soup, keep_side_matter=keep_side_matter)
+    notices = (*notices, *map(Notice, sentences_on(left_out)))
     return Converted(markdown_of(soup), title, notices, json_ld)
 
 
-def _parse(html: str) -> tuple[BeautifulSoup, bool]:
-    return parse_html(html.replace("```", "` ` `"))  # in the text it would begin or end fenced code
-
-
 def _open_inner(soup: BeautifulSoup) -> bool:
-    """Whether there were pages in attributes and parts of elements in templates that people see, as saved
-    pages have them; now they are boxes.
-    """
+    """Makes boxes of pages in attributes and parts in templates that people see; whether there were some."""
     inner = [
         tag
         for tag in tags_named(soup, ("iframe", "template"))

@@ -9,20 +9,19 @@ Signs beside a heading that only link to it go.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice, takewhile
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PageElement
 
-from core.ingest.equations import raised
-from core.ingest.soup import hollow, tags_named
+from core.ingest.formulas import raised
+from core.ingest.hidden import styled_classes
+from core.ingest.soup import HEADINGS, LOOK_AROUND, class_of, elements, hollow, tags_named, whole_words
 
-HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
 _LINES = HEADINGS | frozenset(
     [*("p", "div", "li", "td", "th", "dt", "dd", "blockquote", "section", "article", "br", "pre", "table")]
 )
-"""Elements that begin a line."""
 _PROSE = HEADINGS | frozenset(["p", "li", "td", "th", "dt", "dd", "blockquote", "figcaption", "caption"])
 _BREAKS = frozenset(["br", "hr", "wbr"])
 _STRONG = frozenset(["strong", "b", "em"])
@@ -39,16 +38,12 @@ _STYLING_NAME = re.compile(
     re.IGNORECASE,
 )
 """Classes that may begin or end within a word."""
-_HEAD_NAME = re.compile(
-    r"(?<![a-z])(?:badge|pill|label|speaker|qty|quantity|amount|count(?:er)?|num(?:ber)?|lineno"
-    r"|(?:verse|line|sec(?:tion)?|para(?:graph)?)-?n(?:o|um(?:ber)?)|time|date)(?![a-z])",
-    re.IGNORECASE,
+_HEAD_NAME = whole_words(
+    r"badge|pill|label|speaker|qty|quantity|amount|count(?:er)?|num(?:ber)?|lineno"
+    r"|(?:verse|line|sec(?:tion)?|para(?:graph)?)-?n(?:o|um(?:ber)?)|time|date"
 )
 """Classes of what stands before words without being one of them."""
-_TAIL_NAME = re.compile(
-    r"(?<![a-z])(?:badge|pill|chip|label|count(?:er)?|side-?note|foot-?note(?!-?ref)|unit|time|date)(?![a-z])",
-    re.IGNORECASE,
-)
+_TAIL_NAME = whole_words(r"badge|pill|chip|label|count(?:er)?|side-?note|foot-?note(?!-?ref)|unit|time|date")
 _LIFTING_STYLE = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.IGNORECASE)
 _SUPER = re.compile(r"vertical-align\s*:\s*super\b", re.IGNORECASE)
 _SUB = re.compile(r"vertical-align\s*:\s*sub\b", re.IGNORECASE)
@@ -73,9 +68,7 @@ _POWERED = re.compile(r"(?:\A|\D)(?:10|2|e)\Z")
 """Bases whose raised range is one of powers; behind anything else it is one of notes."""
 _REFERENCE = re.compile(r"\w{1,5}(?:\s*[,–—-]\s*\w{1,5})*")
 _SUBSCRIPTS = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
-_NOTE_NAME = re.compile(
-    r"(?<![a-z])(?:(?:foot|end)-?note(?:-?ref)?|note-?ref|fn-?ref)(?![a-z])", re.IGNORECASE
-)
+_NOTE_NAME = whole_words("(?:foot|end)-?note(?:-?ref)?|note-?ref|fn-?ref")
 _NOTE_NUMBER = re.compile(r"\d{1,3}|[a-z]")
 _CURRENCY = re.compile(r"\s*(?:[€$£¥₽₴₺]|(?:kr|zł|Kč|Ft|lei|EUR|USD|GBP|CHF|SEK|NOK|DKK|PLN|CZK|руб|грн)\b)")
 _PRICE = re.compile(r"(?:[€$£¥₽₴₺]|\b(?:kr|EUR|USD|GBP|CHF|SEK))\.?\s?\d[\d\s.,']{0,12}\Z")
@@ -90,39 +83,31 @@ _SENTENCE_END = re.compile(r"[.!?…:;][)\]\"'”’»]*\s+\Z")
 _STROKES = frozenset("/⁄∕")
 _MAX_RAISED = 30
 """Characters of a raised text; a longer one is a remark."""
-_LOOK_BACK = 12
-"""Elements looked at for the words before a raised text."""
 _BEFORE = 20
-"""Characters kept of them."""
-_Styled = Callable[[BeautifulSoup, re.Pattern[str]], frozenset[str]]
-"""Finds the classes whose elements a page styles so."""
+"""Characters kept of the words beside a raised text."""
 
 
-def name_lifted(soup: BeautifulSoup, styled: _Styled = lambda _soup, _style: frozenset()) -> None:
-    """Makes `sup` and `sub` of what only a style or a template lifts, and gives lists the type that only a
-    style does: those go with the attributes.
-    """
+def name_lifted(soup: BeautifulSoup) -> None:
+    """Makes `sup` and `sub` of what only a style or template lifts, and gives lists their style's type."""
     lifted = {
-        "sup": styled(soup, _SUPER) | {"superscript", "sup", "exponent"},
-        "sub": styled(soup, _SUB) | {"subscript"},
+        "sup": styled_classes(soup, _SUPER) | {"superscript", "sup", "exponent"},
+        "sub": styled_classes(soup, _SUB) | {"subscript"},
     }
     for tag in tags_named(soup, ("span", "font", "a")):
         style = _LIFTING_STYLE.search(str(tag.get("style", "")))
-        classes = frozenset(map(str, tag.get_attribute_list("class")))
-        part = {"num": "sup", "den": "sub"}.get(" ".join(classes))
+        classes = class_of(tag)
+        part = {"num": "sup", "den": "sub"}.get(classes)
         if style is not None:
             _lift(tag, style[1].lower()[:3])
-        elif part is not None and any(
-            "frac" in str(near.get("class", "")) for near in islice(tag.parents, 2)
-        ):
+        elif part is not None and any("frac" in class_of(near) for near in islice(tag.parents, 2)):
             tag.name = part
             if isinstance(stroke := tag.next_sibling, Tag) and stroke.get_text().strip() in _STROKES:
                 stroke.attrs = {}  # often for screen readers alone
         else:
-            name = next((name for name, known in lifted.items() if known & classes), None)
+            name = next((name for name, known in lifted.items() if known & set(classes.split())), None)
             if name is not None and _is_little(tag):
                 _lift(tag, name)
-    _type_lists(soup, styled)
+    _type_lists(soup)
 
 
 def _lift(tag: Tag, name: str) -> None:
@@ -141,15 +126,14 @@ def _is_little(tag: Tag) -> bool:
     return is_index and not is_badge and (before.isalnum() or before in tuple('.,;:)]"”’'))
 
 
-def _type_lists(soup: BeautifulSoup, styled: _Styled) -> None:
-    """Gives numbered lists the type that their style says."""
+def _type_lists(soup: BeautifulSoup) -> None:
     lists = tags_named(soup, ("ol",))
     looked_up = _LIST_STYLES if any(tag.get("class") for tag in lists) else {}
-    styles = {name: kind for kind, style in looked_up.items() for name in styled(soup, style)}
+    styles = {name: kind for kind, style in looked_up.items() for name in styled_classes(soup, style)}
     for tag in lists:
         style = str(tag.get("style", ""))
         kind = next((kind for kind, shown in _LIST_STYLES.items() if shown.search(style)), None)
-        classes = [str(name) for name in tag.get_attribute_list("class") if name]
+        classes = class_of(tag).split()
         if kind is None:
             kind = next((styles[name] for name in classes if name in styles), None)
         if kind is None and tag.get("type") is None:
@@ -218,7 +202,7 @@ def _join_fraction(top: Tag) -> None:
 def _before(tag: Tag) -> str:
     """The last characters before an element on its line."""
     before = ""
-    for element in islice(tag.previous_elements, _LOOK_BACK):
+    for element in islice(tag.previous_elements, LOOK_AROUND):
         if isinstance(element, Tag) and element.name in _LINES:
             break
         if isinstance(element, NavigableString):
@@ -232,7 +216,7 @@ def _behind(tag: Tag) -> str:
     while last.contents and isinstance(last.contents[-1], Tag):
         last = last.contents[-1]
     after = last.contents[-1] if last.contents else last
-    for element in islice(after.next_elements, _LOOK_BACK):
+    for element in islice(after.next_elements, LOOK_AROUND):
         if isinstance(element, Tag) and element.name in _LINES:
             break
         if isinstance(element, NavigableString) and element:
@@ -258,8 +242,8 @@ def _mark(tag: Tag) -> None:
 
 
 def _numbers_a_line(tag: Tag, text: str, behind: str) -> bool:
-    """Whether a raised text is the number of the verse or note that begins behind it; within a line it may
-    be one of an isotope.
+    """Whether a raised text is the number of the verse or note that begins behind it; within a line it may be
+    one of an isotope.
     """
     if not text.strip("[]").isdecimal() or not behind[:1].isalpha():
         return False
@@ -273,7 +257,7 @@ def _numbers_a_line(tag: Tag, text: str, behind: str) -> bool:
 
 
 def _begins_line(tag: Tag) -> bool:
-    for element in islice(tag.previous_elements, _LOOK_BACK):
+    for element in islice(tag.previous_elements, LOOK_AROUND):
         if isinstance(element, Tag) and element.name in _LINES:
             return True
         if isinstance(element, NavigableString) and element.strip():
@@ -310,12 +294,9 @@ def _spans_hours(tag: Tag) -> bool:
         between = None if first is None else first.next_sibling
         second = None if between is None else between.next_sibling
         until = _UNTIL.fullmatch(between) if isinstance(between, NavigableString) else None
-        if (
-            until
-            and isinstance(first, Tag)
-            and isinstance(second, Tag)
-            and first.name == second.name == "sup"
-        ):
+        if not (until and isinstance(first, Tag) and isinstance(second, Tag)):
+            continue
+        if first.name == second.name == "sup":
             hour = _HOUR.search(_before(first))
             return hour is not None and hour[0] != until[1]
     return False
@@ -340,11 +321,12 @@ def _lifted(name: str, text: str, before: str) -> str:
 
 
 def set_apart(soup: BeautifulSoup) -> None:
-    """A blank between neighbours that only styles kept apart: `<time>17:24</time><span>Ann</span>`. Parts of
-    one word stay together: in prose a small letter goes on where a letter ended, unless classes name what
-    both hold, and scripts that are written without blanks have none.
+    """A blank between neighbours that only styles kept apart: `<time>17:24</time><span>Ann</span>`.
+
+    Parts of one word stay together: in prose a small letter goes on where a letter ended, unless classes name
+    what both hold, and scripts that are written without blanks have none.
     """
-    for tag in [node for node in soup.descendants if isinstance(node, Tag) and _may_touch(node)]:
+    for tag in [tag for tag in elements(soup.descendants) if _may_touch(tag)]:
         _set_off(tag)
         neighbour = _nearest(tag.next_siblings)
         if not isinstance(neighbour, Tag) or not _may_touch(neighbour):
@@ -379,12 +361,10 @@ def _may_touch(tag: Tag) -> bool:
 
 
 def _nearest(nodes: Iterator[PageElement]) -> PageElement | None:
-    """The first of the nodes beside an element that holds anything; pictures, fields and scripts have become
-    empty.
-    """
-    for node in islice(nodes, _LOOK_BACK):
-        parts = list(islice(node.descendants, _LOOK_BACK)) if isinstance(node, Tag) else [node]
-        is_full = len(parts) == _LOOK_BACK or any(part for part in parts if not isinstance(part, Tag))
+    """The first of the nodes beside an element that holds anything: pictures and fields have become empty."""
+    for node in islice(nodes, LOOK_AROUND):
+        parts = list(islice(node.descendants, LOOK_AROUND)) if isinstance(node, Tag) else [node]
+        is_full = len(parts) == LOOK_AROUND or any(part for part in parts if not isinstance(part, Tag))
         if is_full or (isinstance(node, Tag) and node.name in _BREAKS):
             return node
     return None
@@ -392,7 +372,7 @@ def _nearest(nodes: Iterator[PageElement]) -> PageElement | None:
 
 def _is_field(tag: Tag) -> bool:
     """Whether a class names what an element holds, such as `amount`, and no style."""
-    names = " ".join(str(name) for name in tag.get_attribute_list("class") if name)
+    names = class_of(tag)
     return len(names) > 2 and _STYLING_NAME.search(names.replace("_", "-")) is None
 
 
@@ -404,10 +384,8 @@ def _is_closed(text: str, behind: str) -> bool:
 
 
 def _set_off(tag: Tag) -> None:
-    """A blank between the words of a line and a badge, count, unit or the like beside them, or a fraction
-    behind its whole number.
-    """
-    names = " ".join(str(name) for name in tag.get_attribute_list("class") if name).replace("_", "-")
+    """A blank between words and a badge, count, unit or fraction beside them."""
+    names = class_of(tag).replace("_", "-")
     is_time = tag.name == "time"
     is_head, is_tail = (is_time or name.search(names) is not None for name in (_HEAD_NAME, _TAIL_NAME))
     is_fraction = tag.name in ("span", "small") and _FRACTION.fullmatch(tag.string or "") is not None

@@ -1,8 +1,7 @@
-"""The JSON-LD blocks of a page.
+"""The JSON-LD blocks of a page, as values and as text.
 
-As plain values, as text for an answer model, and what they are about. Forgives what pages get wrong around
-the JSON, never inside it. Keeps blocks in page order, and only those that parse. Bounded in number, size and
-depth. Of schema.org it knows the names `@type` and `@graph` alone.
+Forgives what pages get wrong around the JSON, never inside it. Bounded in number, size and depth. Of
+schema.org it knows the names `@type` and `@graph` alone.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from core.ingest.limits import MAX_JSON_LD_BLOCKS, MAX_JSON_LD_CHARACTERS, MAX_J
 _OPENINGS = ("//<![CDATA[", "// <![CDATA[", "/*<![CDATA[*/", "/* <![CDATA[ */", "<![CDATA[", "<!--")
 _CLOSINGS = ("//]]>", "// ]]>", "/*]]>*/", "/* ]]> */", "]]>", "-->", "//")
 _LONGEST_TYPE = 40
-"""Characters of a name that are kept."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -50,12 +48,7 @@ def json_ld_text(values: Sequence[Any], most: int) -> str:
     >>> json_ld_text([{"@type": "Recipe"}, {"name": "soup"}], 30)
     '{"@type": "Recipe"}\\n{"name": …'
     """
-    text = ""
-    for value in values:
-        text += ("\n" if text else "") + json.dumps(value, ensure_ascii=False)
-        if len(text) > most:
-            return text[: most - 1] + "…"
-    return text
+    return _joined((json.dumps(value, ensure_ascii=False) for value in values), most)
 
 
 def json_ld_lines(values: Sequence[Any], most: int) -> str:
@@ -65,14 +58,22 @@ def json_ld_lines(values: Sequence[Any], most: int) -> str:
     >>> json_ld_lines([{"@type": "Inn", "name": "Blue Anchor", "address": {"street": "Quay 3"}}], 100)
     'name: Blue Anchor\\naddress street: Quay 3'
     """
+    leaves = (leaf for value in values for leaf in _leaves(value, ()))
+    lines = ((names, " ".join(str(leaf).split())) for names, leaf in leaves)
+    told = (
+        f"{' '.join(names)}: {line}" if names else line
+        for names, line in lines
+        if line and not line.startswith(("http://", "https://"))
+    )
+    return _joined(told, most)
+
+
+def _joined(lines: Iterable[str], most: int) -> str:
     text = ""
-    for value in values:
-        for names, leaf in _leaves(value, ()):
-            line = " ".join(str(leaf).split())
-            if line and not line.startswith(("http://", "https://")):
-                text += ("\n" if text else "") + (f"{' '.join(names)}: {line}" if names else line)
-            if len(text) > most:
-                return text[: most - 1] + "…"
+    for line in lines:
+        text += ("\n" if text else "") + line
+        if len(text) > most:
+            return text[: most - 1] + "…"
     return text
 
 

@@ -1,5 +1,7 @@
 """Every bound of reading and chunking, each with its reason."""
 
+from core.base.errors import BadDocument
+
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Largest upload: a text of ten million tokens is some 45 MB."""
 
@@ -128,3 +130,17 @@ def seconds_for(n_bytes: int) -> int:
         MAX_CONVERSION_SECONDS,
         BASE_CONVERSION_SECONDS + CONVERSION_SECONDS_PER_MEGABYTE * n_bytes // 1_000_000,
     )
+
+
+class BeyondBounds(BadDocument):
+    """A bound of a whole archive or of a whole opening is passed: nothing of it is opened. Other refusals
+    cost one file.
+    """
+
+
+def check_bound(
+    subject: str, n: int, most: int, unit: str, remedy: str = "split it and open the parts"
+) -> None:
+    """`subject`: as "a.txt has". Raises BadDocument beyond the bound."""
+    if n > most:
+        raise BadDocument(f"{subject} {n:,} {unit}, more than {most:,}; {remedy}")

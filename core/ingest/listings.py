@@ -9,16 +9,11 @@ import re
 
 from bs4 import BeautifulSoup, Tag
 
-from core.ingest.soup import hollow, tags_named
+from core.ingest.soup import class_of, elements, hollow, tags_named, whole_words
 
-_NUMBERING = re.compile(
-    r"(?<![a-z])(?:linenos?|lnt?|line-?num(?:ber)?s?|gutter|blob-num)(?![a-z])",
-    re.IGNORECASE,
-)
+_NUMBERING = whole_words("linenos?|lnt?|line-?num(?:ber)?s?|gutter|blob-num")
 """Classes of what holds the numbers of lines."""
-_LISTING = re.compile(
-    r"(?<![a-z])(?:code|blob-code|highlight(?:table)?|hljs|rouge|syntaxhighlighter)(?![a-z])", re.IGNORECASE
-)
+_LISTING = whole_words("code|blob-code|highlight(?:table)?|hljs|rouge|syntaxhighlighter")
 """Classes of tables of code, and of the cells that hold it."""
 _NUMBERS = re.compile(r"[\d\s.:|]*")
 _CODE = ["pre", "code"]
@@ -26,9 +21,7 @@ _INNER = frozenset(["pre", "code", "table", "tr", "td", "th", "figure"])
 
 
 def read_listings(soup: BeautifulSoup) -> None:
-    """Drops the numbers of lines, writes the signs of what a change adds and takes away, and makes one `pre`
-    of each table of code, a row a line.
-    """
+    """Drops numbers of lines, writes signs of changes, and makes a `pre` of each table of code."""
     for line in tags_named(soup, ("span", "td", "div")):
         marker = str(line.get("data-code-marker", ""))
         if marker in ("+", "-", " ") and line.get_text() != marker:
@@ -46,13 +39,9 @@ def read_listings(soup: BeautifulSoup) -> None:
 
 def _is_numbering(tag: Tag) -> bool:
     """Whether an element holds nothing but numbers of lines."""
-    if _NUMBERING.search(_classes(tag)) is not None:
+    if _NUMBERING.search(class_of(tag)) is not None:
         return _NUMBERS.fullmatch(tag.get_text()) is not None
     return tag.has_attr("data-line-number") and tag.get_text().strip() == tag["data-line-number"]
-
-
-def _classes(tag: Tag) -> str:
-    return " ".join(map(str, tag.get_attribute_list("class")))
 
 
 def _lines(table: Tag) -> list[Tag]:
@@ -65,7 +54,7 @@ def _lines(table: Tag) -> list[Tag]:
         return []
     lines = [row[-1] for row in rows if row]
     is_code = (
-        _LISTING.search(" ".join(map(_classes, [table, lines[0]]))) is not None
+        _LISTING.search(" ".join(map(class_of, [table, lines[0]]))) is not None
         or table.find_parent(_CODE) is not None
         or all(line.find(_CODE) is not None for line in lines)
     )
@@ -73,8 +62,8 @@ def _lines(table: Tag) -> list[Tag]:
 
 
 def _is_gutter(cell: Tag) -> bool:
-    parts = [cell, *(part for part in cell.descendants if isinstance(part, Tag))]
-    is_named = any(_NUMBERING.search(_classes(part)) or part.has_attr("data-line-number") for part in parts)
+    parts = [cell, *elements(cell.descendants)]
+    is_named = any(_NUMBERING.search(class_of(part)) or part.has_attr("data-line-number") for part in parts)
     return is_named and _NUMBERS.fullmatch(cell.get_text()) is not None
 
 

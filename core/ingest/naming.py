@@ -1,8 +1,4 @@
-"""Names that are safe to show.
-
-Of files, of what lies in archives, and titles that documents give themselves. No name that passes here is
-ever a path.
-"""
+"""Names that are safe to show, none of them a path."""
 
 from __future__ import annotations
 

@@ -70,7 +70,6 @@ class Style:
     based_on: str | None
     properties: Element | None
     marks: frozenset[str]
-    """Those of RUN_MARKS that are on."""
 
 
 @dataclass

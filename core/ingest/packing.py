@@ -1,10 +1,9 @@
 """Units of text -> chunks of at most so many tokens.
 
-Both chunkers end here; they differ in what a unit and a group is. Neighbouring units of one group are packed
-greedily. A unit that is too long alone is cut into its sentences, a sentence that is too long at a token
-border: after a line break if one is near the end, else after clause punctuation, else at a blank. Units are
-counted first; a chunk of several is counted again as the one text it is, since not every tokenizer adds up.
-Keeps offsets in arrays and holds the strings of one batch at a time, so memory stays bounded.
+Neighbouring units of one group are packed greedily. A unit that is too long alone is cut into its sentences,
+a sentence that is too long at a token border: after a line break if one is near the end, else after clause
+punctuation, else at a blank. Units are counted first; a chunk of several is counted again as the one text it
+is, since not every tokenizer adds up. Memory stays bounded: offsets in arrays, a batch of strings at a time.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, pairwise
 
 import numpy as np
@@ -51,15 +51,15 @@ def spans_array(spans: Iterator[tuple[int, int]]) -> np.ndarray:
 def pack(
     text: str, units: Units, max_tokens: int, tokenizer: Tokenizer, on_progress: Progress | None = None
 ) -> tuple[Units, np.ndarray]:
-    """Chunks of at most `max_tokens` tokens, N of them, and their (N,) token counts. `on_progress(done,
-    len(text))` may raise to stop.
+    """Chunks of at most `max_tokens` tokens, N of them, and their (N,) token counts.
 
-    Raises BadDocument when the text has more than MAX_DOCUMENT_TOKENS tokens.
+    `on_progress(done, len(text))` may raise. Raises BadDocument beyond MAX_DOCUMENT_TOKENS tokens.
     """
     counter = _Counter(text, tokenizer, on_progress)
     units, _ = _cut(units, text, _slabs, units.spans[:, 1] - units.spans[:, 0] > MAX_UNIT_CHARACTERS)
     counts = counter.count(units.spans, 0.0, 0.5)
-    for cut in (_sentences, counter.pieces(max_tokens)):
+    pieces = partial(counter.pieces, max_tokens=max_tokens, budget=max_tokens)
+    for cut in (sentences_of, pieces):
         units, counts = counter.refine(units, counts, counts > max_tokens, cut)
 
     first = _greedy(counts, units.group, max_tokens)
@@ -106,7 +106,7 @@ def _cut(units: Units, text: str, cut: Cut, which: np.ndarray) -> tuple[Units, n
     return finer, np.concatenate(origins)
 
 
-def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def sentences_of(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     return ((start + a, start + b) for a, b in iter_sentences(text[start:end]))
 
 
@@ -189,33 +189,27 @@ class _Counter:
         finer_counts[origin < 0] = self.count(finer.spans[origin < 0])
         return finer, finer_counts
 
-    def pieces(self, max_tokens: int) -> Cut:
-        """A cut of one sentence at token borders, into pieces that fit."""
-
-        def cut(_: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-            return self._pieces(start, end, max_tokens, max_tokens)
-
-        return cut
-
-    def _pieces(self, start: int, end: int, max_tokens: int, budget: int) -> Iterator[tuple[int, int]]:
-        """What counts more alone than in its sentence is cut at half the budget, at last by characters."""
-        part = self.text[start:end]
+    def pieces(
+        self, text: str, start: int, end: int, *, max_tokens: int, budget: int
+    ) -> Iterator[tuple[int, int]]:
+        """A sentence cut at token borders; what counts more alone is cut at half the budget, at last by
+        characters.
+        """
+        part = text[start:end]
         tokens = self.tokenizer.spans(part)
         has_borders = 0 < budget < len(tokens)
         borders = _plan(part, tokens, budget) if has_borders else [0, _middle(part), len(part)]
-        planned = [span for a, b in pairwise(borders) for span in trimmed(self.text, start + a, start + b)]
+        planned = [span for a, b in pairwise(borders) for span in trimmed(text, start + a, start + b)]
         counts = self.count(np.array(planned, dtype=np.int64).reshape(-1, 2))
         for (a, b), n_tokens in zip(planned, counts.tolist(), strict=True):
             if n_tokens <= max_tokens or b - a == 1:
                 yield a, b
             else:
-                yield from self._pieces(a, b, max_tokens, budget // 2)
+                yield from self.pieces(text, a, b, max_tokens=max_tokens, budget=budget // 2)
 
 
 def _middle(part: str) -> int:
-    """Where a text without tokens to cut at is cut: at the blank nearest to its middle, else inside no
-    character.
-    """
+    """Where a text without tokens is cut: at the blank nearest to its middle, inside no character."""
     half = len(part) // 2
     blanks = [at for at in (part.rfind(" ", 1, half + 1), part.find(" ", half, len(part) - 1)) if at > 0]
     if blanks:

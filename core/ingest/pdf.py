@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import pypdfium2 as pdfium
@@ -32,6 +33,7 @@ from core.ingest.pdf_layout import (
     pieces_of,
     stacks_of,
     starts_item,
+    usual_size,
 )
 from core.ingest.pdf_page import Page, PageReader, Rule, Word
 from core.ingest.pdf_scan import HOW, Recogniser, can_recognise, opened
@@ -50,7 +52,6 @@ _NUMBERED = re.compile(r"(?:\d{1,2}(?:\.\d{1,2}){0,4}\.?|[A-Z]\.|\([a-z]\)) ")
 _NOTE_SIZE = 0.92
 _HEADING_SIZE = 1.13
 _MOST_HEADING = 150
-"""Characters of a heading."""
 _BULLET = re.compile(r"[•◦○◯●▪■□►➢‣·*–—]\s+")
 _MARKUP = re.compile(r"(?m)^(#{1,6}\s|>|```|~~~|={3,}$|-{2,}$)")
 _NAMED = 8
@@ -62,7 +63,6 @@ class _Item:
     """A paragraph, heading, row of items, code, table, or comment, as it will stand in the text."""
 
     kind: str
-    """text, list, code, table, note, remark."""
     text: str
     size: float = 0.0
     bold: bool = False
@@ -85,11 +85,9 @@ def read_pdf(data: bytes, name: str, on_page: OnPage | None = None) -> Converted
         if "password" in str(error).lower() or "security" in str(error).lower():
             raise BadDocument(f"{name} is encrypted; save it without a password and open that") from None
         raise
-    try:
+    with closing(pdf):
         recogniser = Recogniser(OCR_SHARE * seconds_for(len(data)))
         return _read(pdf, name, recogniser, on_page or (lambda *_: None))
-    finally:
-        pdf.close()
 
 
 def _read(pdf: pdfium.PdfDocument, name: str, recogniser: Recogniser, on_page: OnPage) -> Converted:
@@ -106,15 +104,11 @@ def _read(pdf: pdfium.PdfDocument, name: str, recogniser: Recogniser, on_page: O
         recognised = _recognise(pdf, pages, silent, recogniser, on_page)
         silent = [i for i in silent if i not in recognised]
     if all(page.is_empty for page in pages):
-        raise BadDocument(_all_silent(name, len(pages)))
+        counted = f"{len(pages):,} pages" if len(pages) > 1 else "one page"
+        raise BadDocument(f"{name} has {counted} but no text, as scans have; {_remedy()}")
     notices = [*_notices(pdf, pages, silent, recognised), *drop_running(pages)]
-    items: list[_Item] = []
-    typed = is_typed(pages)
-    usual = _usual(pages, typed=typed)
-    for i, page in enumerate(pages):
-        items += _items(page, i, usual[0], typed=typed)
     title = pdf.get_metadata_dict().get("Title", "")
-    markdown = _written(_mended(items), usual, _known(pages), name)
+    markdown = _markdown(pages, name, typed=is_typed(pages))
     on_page(len(pdf), len(pdf))
     return Converted(markdown, title, tuple(map(Notice, notices)))
 
@@ -125,10 +119,8 @@ def _page(reader: PageReader, pdf: pdfium.PdfDocument, i: int) -> Page:
         page = pdf[i]
     except pdfium.PdfiumError:
         return Page()
-    try:
+    with closing(page):
         return reader.read(page)
-    finally:
-        page.close()
 
 
 def _recognise(
@@ -141,23 +133,16 @@ def _recognise(
             break
         if not pages[i].is_drawn:
             continue
-        page = pdf[i]
         try:
-            read = recogniser.read_page(page)
+            with closing(pdf[i]) as page:
+                read = recogniser.read_page(page)
         except Exception:  # as of memory; the page is named then
             break
-        finally:
-            page.close()
         if read.words:
             pages[i] = read
             found.append(i)
         on_page(done, len(silent))
     return found
-
-
-def _all_silent(name: str, n_pages: int) -> str:
-    pages = f"{n_pages:,} pages" if n_pages > 1 else "one page"
-    return f"{name} has {pages} but no text, as scans have; {_remedy()}"
 
 
 def _remedy() -> str:
@@ -174,9 +159,7 @@ def read_picture(data: bytes, name: str, on_page: OnPage | None = None) -> Conve
     pages = [Recogniser(OCR_SHARE * seconds_for(len(data))).read(picture)]
     if pages[0].is_empty:
         raise BadDocument(f"{name} is a picture in which no text was found; open a sharper one")
-    usual = _usual(pages, typed=False)
-    markdown = _written(_mended(_items(pages[0], 0, usual[0], typed=False)), usual, _known(pages), name)
-    return Converted(markdown, notices=(Notice(_guessed("Its text")),))
+    return Converted(_markdown(pages, name, typed=False), notices=(Notice(_guessed("Its text")),))
 
 
 def _guessed(subject: str) -> str:
@@ -196,10 +179,8 @@ def _notices(
         yield f"Pictures on {_pages(pictured)} were not read."
     unknown = sum(page.unknown for page in pages)
     if unknown:
-        yield (
-            f"{unknown:,} characters of the PDF have no known meaning (its fonts name none) and became"
-            " \ufffd."
-        )
+        unread = f"{unknown:,} characters of the PDF have no known meaning (its fonts name none)"
+        yield f"{unread} and became \ufffd."
     cut = [i for i, page in enumerate(pages) if page.is_cut]
     if cut:
         yield f"{_pages(cut).capitalize()} had too many letters: only the first were read."
@@ -336,6 +317,12 @@ def _paragraph(pieces: list[Piece], block: Region, *, reads_on: bool) -> _Item:
 # The document
 
 
+def _markdown(pages: Sequence[Page], name: str, *, typed: bool) -> str:
+    usual = _usual(pages, typed=typed)
+    items = [item for i, page in enumerate(pages) for item in _items(page, i, usual[0], typed=typed)]
+    return _written(_mended(items), usual, _known(pages), name)
+
+
 def _known(pages: Sequence[Page]) -> Counter[str]:
     """Words of the document in lower case, without signs around them."""
     words = (word.text.strip(".,;:!?()[]“”\"'’").lower() for page in pages for word in page.words)
@@ -344,13 +331,9 @@ def _known(pages: Sequence[Page]) -> Counter[str]:
 
 def _usual(pages: Sequence[Page], *, typed: bool) -> tuple[float, bool]:
     """Size of most letters, and whether most are bold; of code only where all was typed."""
-    sizes: Counter[float] = Counter()
-    bold: Counter[bool] = Counter()
-    for page in pages:
-        for word in (word for word in page.words if typed or not word.fixed):
-            sizes[round(word.size * 2) / 2] += len(word.text)
-            bold[word.bold] += len(word.text)
-    return (sizes.most_common(1)[0][0], bold[True] > bold[False]) if sizes else (10.0, False)
+    words = [word for page in pages for word in page.words if typed or not word.fixed]
+    n_bold = sum(len(word.text) for word in words if word.bold)
+    return usual_size(words), 2 * n_bold > sum(len(word.text) for word in words)
 
 
 def _mended(items: list[_Item]) -> list[_Item]:
@@ -412,27 +395,24 @@ def _continuation(items: list[_Item], item: _Item, at: int, used: set[int]) -> i
 
 def _table_goes_on(items: list[_Item], item: _Item, at: int) -> int | None:
     """The first thing of the next page, where it is a table of the same columns."""
-    for k in range(at + 1, len(items)):
-        other = items[k]
-        if other.kind in ("note", "remark"):
-            continue
-        is_same = (
-            other.kind == "table"
-            and other.page == item.page + 1
-            and len(other.rows[0]) == len(item.rows[0])
-            and (other.rows[0] == item.rows[0] or not other.has_header)
-        )
-        return (
-            k
-            if is_same and max(abs(a - b) for a, b in zip(item.span, other.span, strict=True)) < 15
-            else None
-        )
-    return None
+    behind = (k for k in range(at + 1, len(items)) if items[k].kind not in ("note", "remark"))
+    after = next(behind, None)
+    if after is None:
+        return None
+    other = items[after]
+    is_same = (
+        other.kind == "table"
+        and other.page == item.page + 1
+        and len(other.rows[0]) == len(item.rows[0])
+        and (other.rows[0] == item.rows[0] or not other.has_header)
+        and max(abs(a - b) for a, b in zip(item.span, other.span, strict=True)) < 15
+    )
+    return after if is_same else None
 
 
 def _written(items: list[_Item], usual: tuple[float, bool], known: Counter[str], name: str) -> str:
     """Markdown. Raises BadDocument where it becomes too long."""
-    sizes = sorted({_rounded(i.size) for i in items if _is_large(i, usual[0])}, reverse=True)
+    sizes = sorted({round(i.size) for i in items if _is_large(i, usual[0])}, reverse=True)
     parts: list[str] = []
     n_characters, before = 0, ""
     for item in items:
@@ -441,7 +421,7 @@ def _written(items: list[_Item], usual: tuple[float, bool], known: Counter[str],
         elif item.kind == "code":
             text = "```\n" + item.text.replace("```", "` ` `") + "\n```"
         elif _is_large(item, usual[0]):
-            text = "#" * min(1 + sizes.index(_rounded(item.size)), 4) + " " + " ".join(item.text.split())
+            text = "#" * min(1 + sizes.index(round(item.size)), 4) + " " + " ".join(item.text.split())
         elif _is_bold_heading(item, usual[1]):
             text = "#" * min(1 + len(sizes), 5) + " " + " ".join(item.text.split())
         elif item.kind == "list":
@@ -461,32 +441,20 @@ def _written(items: list[_Item], usual: tuple[float, bool], known: Counter[str],
     return joined("".join(parts), known)
 
 
-def _rounded(size: float) -> float:
-    return round(size)
-
-
-def _may_be_heading(item: _Item) -> bool:
-    """Whether an item is no table, and no list but by its own number: 1.1 Scope, A. Fees."""
-    return item.kind == "text" or _NUMBERED.match(item.text) is not None
+def _may_be_heading(item: _Item, most_lines: int) -> bool:
+    """Whether an item is short, no table, and no list but by its own number: 1.1 Scope, A. Fees."""
+    return (
+        (item.kind == "text" or _NUMBERED.match(item.text) is not None)
+        and len(item.text) <= _MOST_HEADING
+        and item.n_lines <= most_lines
+        and any(map(str.isalpha, item.text))
+    )
 
 
 def _is_large(item: _Item, usual: float) -> bool:
-    return (
-        _may_be_heading(item)
-        and item.size >= _HEADING_SIZE * usual
-        and len(item.text) <= _MOST_HEADING
-        and item.n_lines <= 3
-        and any(map(str.isalpha, item.text))
-    )
+    return _may_be_heading(item, 3) and item.size >= _HEADING_SIZE * usual
 
 
 def _is_bold_heading(item: _Item, is_usual: bool) -> bool:
-    return (
-        _may_be_heading(item)
-        and item.bold
-        and not is_usual
-        and len(item.text) <= _MOST_HEADING
-        and item.n_lines <= 2
-        and any(map(str.isalpha, item.text))
-        and not item.text.endswith((".", ",", ";", ":"))
-    )
+    is_bold = item.bold and not is_usual and not item.text.endswith((".", ",", ";", ":"))
+    return is_bold and _may_be_heading(item, 2)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from dataclasses import replace
+from itertools import groupby, pairwise
 from statistics import median
 
 from core.ingest.pdf_layout import Piece, Region, lines_of, overlap, stacks_of
@@ -29,11 +30,11 @@ _USUAL_SHARE = 0.2
 
 def is_typed(pages: Iterable[Page]) -> bool:
     """Whether a document has few letters but those of a fixed pitch."""
-    letters = {True: 0, False: 0}
-    for page in pages:
-        for word in page.words:
-            letters[word.fixed] += len(word.text)
-    return letters[False] < _USUAL_SHARE * letters[True]
+    n_fixed = n_other = 0
+    for word in (word for page in pages for word in page.words):
+        n_fixed += len(word.text) * word.fixed
+        n_other += len(word.text) * (not word.fixed)
+    return n_other < _USUAL_SHARE * n_fixed
 
 
 def listings(words: list[Word]) -> tuple[list[Region], list[Word]]:
@@ -47,21 +48,14 @@ def listings(words: list[Word]) -> tuple[list[Region], list[Word]]:
         for run in _runs(lines)
         if len(run) > 1 and not (_is_beside(run, bases) or _is_prose(run) or _is_table(run))
     ]
-    regions = [Region.of(run) for run in found]
-    for region in regions:
-        region.kind = "code"
+    regions = [replace(Region.of(run), kind="code") for run in found]
     taken = {id(word) for run in found for line in run for word in line.words}
     return regions, [word for word in words if id(word) not in taken]
 
 
 def _parted(line: list[Word]) -> tuple[list[Piece], list[Word]]:
     """Of a line, what may be lines of code, and the other words."""
-    groups: list[list[Word]] = []
-    for word in line:
-        if groups and groups[-1][-1].fixed == word.fixed:
-            groups[-1].append(word)
-        else:
-            groups.append([word])
+    groups = [list(group) for _, group in groupby(line, key=lambda word: word.fixed)]
     code: list[Piece] = []
     rest: list[Word] = []
     for i, group in enumerate(groups):
@@ -108,11 +102,11 @@ def _runs(lines: list[tuple[list[Piece], list[Word]]]) -> list[list[Piece]]:
 
 
 def _follows(run: list[Piece], piece: Piece) -> bool:
-    x0, x1 = min(p.x0 for p in run), max(p.x1 for p in run)
+    held = Region.of(run)
     return (
         piece.base > run[-1].base
         and abs(piece.size - run[-1].size) <= 0.1 * piece.size
-        and overlap(piece.x0, piece.x1, x0, x1) > -_LINES_APART * piece.size
+        and overlap(piece.x0, piece.x1, held.x0, held.x1) > -_LINES_APART * piece.size
     )
 
 
@@ -145,12 +139,10 @@ def _is_prose(run: list[Piece]) -> bool:
 def _is_table(run: list[Piece]) -> bool:
     cells: list[Piece] = []
     for piece in run:
-        begun = 0
-        for i in range(1, len(piece.words) + 1):
-            is_end = i == len(piece.words)
-            if is_end or piece.words[i].x0 - piece.words[i - 1].x1 >= _CELL_GAP * piece.size:
-                cells.append(Piece(piece.words[begun:i]))
-                begun = i
+        gaps = [after.x0 - before.x1 for before, after in pairwise(piece.words)]
+        cuts = [i for i, gap in enumerate(gaps, 1) if gap >= _CELL_GAP * piece.size]
+        borders = pairwise([0, *cuts, len(piece.words)])
+        cells += [Piece(piece.words[begun:end]) for begun, end in borders]
     if len(cells) < 1.5 * len(run):
         return False
     tables, _ = unruled(stacks_of(cells))

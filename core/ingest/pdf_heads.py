@@ -11,8 +11,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from core.ingest.pdf_layout import SURE_GAP, Piece, lines_of, overlap
+from core.ingest.pdf_layout import SURE_GAP, Piece, lines_of, overlap, usual_size
 from core.ingest.pdf_page import Page, Word
 
 _EDGE = 0.16
@@ -52,7 +53,7 @@ def drop_running(pages: Sequence[Page]) -> list[str]:
     """Takes running lines out of pages, and says which."""
     if len(pages) < 2:
         return []
-    body = _usual_size(pages)
+    body = usual_size(word for page in pages for word in page.words)
     dropped: Counter[str] = Counter()
     for at_top in (True, False):
         lines = [_edge_lines(page, i, body, at_top=at_top) for i, page in enumerate(pages)]
@@ -70,14 +71,6 @@ def drop_running(pages: Sequence[Page]) -> list[str]:
     return [_told(dropped)] if dropped else []
 
 
-def _usual_size(pages: Sequence[Page]) -> float:
-    sizes: Counter[float] = Counter()
-    for page in pages:
-        for word in page.words:
-            sizes[round(word.size * 2) / 2] += len(word.text)
-    return sizes.most_common(1)[0][0] if sizes else 10.0
-
-
 def _edge_lines(page: Page, number: int, body: float, *, at_top: bool) -> list[_Line]:
     """Lines at an edge of the page, from the outermost, as far as they stand apart from the text."""
     lines = lines_of(page.words)
@@ -90,13 +83,13 @@ def _edge_lines(page: Page, number: int, body: float, *, at_top: bool) -> list[_
         height = abs(line[0].base - edge)
         if height > reach or max(word.size for word in line) > 1.15 * body or _in_grid(page, line):
             break
-        found.append(_Line(number, line, height, _NUMBER.sub("#", _text(line))))
+        found.append(_Line(number, line, height, _shape(line)))
     if at_top:
         for i in reversed(range(len(found))):
             below = lines[i + 1 : i + 3]
             if len(below) == 2 and _stand_in_columns(lines[i], *below):
                 words = below[0]
-                row = _Line(number, words, abs(words[0].base - edge), _NUMBER.sub("#", _text(words)))
+                row = _Line(number, words, abs(words[0].base - edge), _shape(words))
                 found[i].row = found[i + 1] if i + 1 < len(found) else row
     return found if _stands_apart(lines, found, body) else []
 
@@ -128,25 +121,18 @@ def _stand_in_columns(names: list[Word], first: list[Word], second: list[Word]) 
 
 def _parts(line: list[Word]) -> list[tuple[float, float]]:
     """From where to where words stand that gaps as between columns part."""
-    parts: list[tuple[float, float]] = []
-    for word in line:
-        if parts and word.x0 - parts[-1][1] < SURE_GAP * word.size:
-            parts[-1] = (parts[-1][0], word.x1)
-        else:
-            parts.append((word.x0, word.x1))
-    return parts
+    gaps = [i for i in range(1, len(line)) if line[i].x0 - line[i - 1].x1 >= SURE_GAP * line[i].size]
+    return [(line[begun].x0, line[end - 1].x1) for begun, end in pairwise([0, *gaps, len(line)])]
 
 
 def _stands_apart(lines: list[list[Word]], found: list[_Line], body: float) -> bool:
     """Whether a gap wider than the one from line to line follows some of these lines."""
     while found:
         n = len(found)
-        if n == len(lines):  # what stands alone on a page is its text
-            found.pop()
-            continue
-        gap = abs(lines[n][0].base - lines[n - 1][0].base)
-        if gap >= _APART * max(body, lines[n - 1][0].size):
-            return True
+        if n < len(lines):  # what stands alone on a page is its text
+            gap = abs(lines[n][0].base - lines[n - 1][0].base)
+            if gap >= _APART * max(body, lines[n - 1][0].size):
+                return True
         found.pop()
     return False
 
@@ -204,11 +190,9 @@ def _counts_pages(line: _Line, other: _Line) -> bool:
 
 def _drop_sideways(pages: Sequence[Page], dropped: Counter[str]) -> None:
     """Text in another direction that each page repeats, as a stamp does."""
-    shapes = Counter(
-        shape for page in pages for shape in {_NUMBER.sub("#", _text(words)) for words in page.others}
-    )
+    shapes = Counter(shape for page in pages for shape in set(map(_shape, page.others)))
     for page in pages:
-        stamps = [w for w in page.others if shapes[_NUMBER.sub("#", _text(w))] >= max(2, len(pages) / 2)]
+        stamps = [w for w in page.others if shapes[_shape(w)] >= max(2, len(pages) / 2)]
         for words in stamps:
             dropped[_text(words)] += 1
         page.others = [words for words in page.others if words not in stamps]
@@ -216,6 +200,10 @@ def _drop_sideways(pages: Sequence[Page], dropped: Counter[str]) -> None:
 
 def _text(words: list[Word]) -> str:
     return Piece(words).text
+
+
+def _shape(words: list[Word]) -> str:
+    return _NUMBER.sub("#", _text(words))
 
 
 def _told(dropped: Counter[str]) -> str:

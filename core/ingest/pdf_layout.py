@@ -1,16 +1,15 @@
 """Words of a PDF page -> regions in reading order.
 
-Words become pieces: what stands on one line of one column. Pieces right below each other, with nothing beside
-them in the same stack, are a stack: a paragraph, or the cells of a column. Stacks of short cells in common
-rows are a table (core.ingest.pdf_tables). Blocks are put in order by two rules: what is above comes first
-where two overlap from left to right, and of columns side by side the left one comes first unless something as
-wide as both lies between.
+Words become pieces: what stands on one line of one column. Pieces right below each other are a stack: a
+paragraph, or the cells of a column. Stacks of short cells in common rows are a table
+(core.ingest.pdf_tables). Blocks are put in order by two rules: what is above comes first where two overlap
+from left to right, and of columns side by side the left one comes first unless something as wide as both lies
+between.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
-from core.ingest.pdf_page import Rule, Word
+from core.ingest.pdf_page import Rule, Word, is_leftward
 
 SURE_GAP = 2.2
 """Ems between words from which they are in two columns; narrower ones need other lines that show a gutter."""
@@ -138,7 +137,7 @@ def _in_writing_order(words: Sequence[Word]) -> Sequence[Word]:
     """From right to left where most words are of such a script, but for numbers and Latin in it."""
     if all(word.text.isascii() for word in words):
         return words
-    turned = [_is_turned(word.text) for word in words]
+    turned = [any(map(is_leftward, word.text)) for word in words]
     if sum(turned) * 2 <= len(words):
         return words
     ordered: list[Word] = []
@@ -152,8 +151,12 @@ def _in_writing_order(words: Sequence[Word]) -> Sequence[Word]:
     return [*ordered, *reversed(run)]
 
 
-def _is_turned(text: str) -> bool:
-    return any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text)
+def usual_size(words: Iterable[Word]) -> float:
+    """Size of most letters."""
+    sizes: Counter[float] = Counter()
+    for word in words:
+        sizes[round(word.size * 2) / 2] += len(word.text)
+    return sizes.most_common(1)[0][0] if sizes else 10.0
 
 
 def lines_of(words: Iterable[Word]) -> list[list[Word]]:
@@ -177,13 +180,9 @@ def pieces_of(words: Iterable[Word], rules: Sequence[Rule]) -> list[Piece]:
     upright = [rule for rule in rules if not rule.level]
     pieces: list[Piece] = []
     for i, line in enumerate(lines):
-        row: list[Piece] = []
-        begun = 0
-        for k in range(1, len(line) + 1):
-            if k == len(line) or _is_cut(lines, i, k, upright):
-                row.append(Piece(line[begun:k]))
-                begun = k
-        pieces += _with_markers(row)
+        cuts = [k for k in range(1, len(line)) if _is_cut(lines, i, k, upright)]
+        borders = pairwise([0, *cuts, len(line)])
+        pieces += _with_markers([Piece(line[begun:end]) for begun, end in borders])
     return pieces
 
 
@@ -305,8 +304,8 @@ def stacks_of(pieces: list[Piece]) -> list[list[Piece]]:
 
 
 def _part(between: list[Piece], upper: Piece, lower: Piece) -> bool:
-    """Whether a line of its own lies between two lines that are far from each other: a text set in below its
-    name, over the next name.
+    """Whether a line of its own lies between two that are far apart: a text set in below its name, over the
+    next name.
     """
     half = 0.5 * upper.size
     return lower.base - upper.base > _PITCH * upper.size and any(
@@ -338,9 +337,7 @@ def _continues(stack: list[Piece], piece: Piece, reach: float) -> bool:
 
 
 def flows(stack: Sequence[Piece]) -> bool:
-    """Whether a stack reads as prose: its lines go on in the next, or are long and nearly as long as each
-    other.
-    """
+    """Whether a stack reads as prose: its lines go on in the next, or are long and nearly as long."""
     if len(stack) < 2:
         return False
     goes_on = sum(
@@ -392,13 +389,13 @@ def _widen_centred(blocks: list[Region]) -> None:
     left, right = min((b.x0 for b in blocks), default=0.0), max((b.x1 for b in blocks), default=0.0)
     for block in blocks:
         is_centred = abs(block.x0 + block.x1 - left - right) < 0.16 * (right - left)
-        if is_centred and len(block.pieces) in (1, 2, 3):
-            is_alone = all(
-                other is block or overlap(block.top, block.bottom, other.top, other.bottom) <= 0
-                for other in blocks
-            )
-            if is_alone:
-                block.x0, block.x1 = left, right
+        others = (other for other in blocks if other is not block)
+        if (
+            is_centred
+            and len(block.pieces) in (1, 2, 3)
+            and all(overlap(block.top, block.bottom, other.top, other.bottom) <= 0 for other in others)
+        ):
+            block.x0, block.x1 = left, right
 
 
 class _Places:
@@ -422,9 +419,8 @@ class _Places:
         return one.x0 + one.x1 < other.x0 + other.x1 and self._are_columns(i, k)
 
     def _are_columns(self, i: int, k: int) -> bool:
-        """Whether nothing as wide as both lies between two blocks, and a good part of what stands over and
-        under one of them has something of the other's beside it: names in the margin and the texts that are
-        set in below them have not.
+        """Whether nothing as wide as both lies between two blocks, and much of what stands over and under
+        one of them has something of the other's beside it, which names in the margin have not.
         """
         low, high = sorted((i, k))
         crossing = self._over[i] & self._over[k] & ~(1 << i | 1 << k)

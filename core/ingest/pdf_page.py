@@ -12,6 +12,7 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,30 +45,18 @@ _FIXED_NAMES = (b"courier", b"mono", b"nimbusmon", b"cmtt", b"sftt", b"consol", 
 """Parts of the names of fonts of which many files don't say that their pitch is fixed."""
 _PLAIN_STATES = frozenset(["on", "off", "1", "0", "true", "x"])
 _REMARKS = {
-    raw.FPDF_ANNOT_TEXT,
-    raw.FPDF_ANNOT_FREETEXT,
-    raw.FPDF_ANNOT_HIGHLIGHT,
-    raw.FPDF_ANNOT_UNDERLINE,
-    raw.FPDF_ANNOT_SQUIGGLY,
-    raw.FPDF_ANNOT_STRIKEOUT,
-    raw.FPDF_ANNOT_STAMP,
-    raw.FPDF_ANNOT_CARET,
-    raw.FPDF_ANNOT_INK,
-    raw.FPDF_ANNOT_LINE,
-    raw.FPDF_ANNOT_SQUARE,
-    raw.FPDF_ANNOT_CIRCLE,
-    raw.FPDF_ANNOT_POLYGON,
-    raw.FPDF_ANNOT_POLYLINE,
-    raw.FPDF_ANNOT_FILEATTACHMENT,
+    getattr(raw, f"FPDF_ANNOT_{kind}")
+    for kind in (
+        *("TEXT", "FREETEXT", "HIGHLIGHT", "UNDERLINE", "SQUIGGLY", "STRIKEOUT", "STAMP", "CARET", "INK"),
+        *("LINE", "SQUARE", "CIRCLE", "POLYGON", "POLYLINE", "FILEATTACHMENT"),
+    )
 }
 _SYMBOLS = str.maketrans(
     {
         **dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf076\uf0fc\uf0a8\uf06e\uf071\uf0b0\u25cf\u25aa\u2023", "•"),
-        "\u00a0": " ",
-        "\u00ad": "\u00ad",
         **dict.fromkeys("\u200b\u2060\ufeff", ""),
-        "\u2010": "-",
-        "\u2011": "-",
+        **dict.fromkeys("\u2010\u2011", "-"),
+        "\u00a0": " ",
     }
 )
 
@@ -85,14 +74,6 @@ class Word:
     fixed: bool = False
     glued: bool = False
     """Whether no blank stands before it: a power, an index, what follows a large first letter."""
-
-    @property
-    def top(self) -> float:
-        return self.base - 0.8 * self.size
-
-    @property
-    def bottom(self) -> float:
-        return self.base + 0.25 * self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +102,10 @@ class Page:
     bottom: float = 0.0
     pictures: int = 0
     is_drawn: bool = False
-    """Whether anything at all stands on it."""
     unknown: int = 0
     """Letters of which the font doesn't say what they are."""
     is_cut: bool = False
-    """Whether it has more letters than are read."""
     has_unseen: bool = False
-    """Whether text that nobody sees was left out."""
 
     @property
     def is_empty(self) -> bool:
@@ -145,15 +123,10 @@ class PageReader:
 
     def read(self, page: pdfium.PdfPage) -> Page:
         """Raises BadDocument behind MAX_PDF_FORMS drawings within drawings."""
-        left, bottom, right, top = page.get_bbox()
+        seen = left, bottom, right, top = page.get_bbox()
         rules, dots, pictures, has_image = self._drawn(page, max(1.0, (right - left) * (top - bottom)))
-        text = page.get_textpage()
-        try:
-            by_angle, unknown, is_cut, unseen = _words(
-                text, (left, bottom, right, top), keeps_unseen=has_image
-            )
-        finally:
-            text.close()
+        with closing(page.get_textpage()) as text:
+            by_angle, unknown, is_cut, unseen = _words(text, seen, keeps_unseen=has_image)
         fields, comments = self._annotations(page)
         turned = (-page.get_rotation() // 90) % 4
         angle = max(by_angle, key=lambda a: sum(len(w.text) for w in by_angle[a]), default=turned)
@@ -162,7 +135,7 @@ class PageReader:
         words += _bullets(words, [_turned_box(dot, angle) for dot in dots])
         for box, value, label in fields:
             words.append(_with_field(words, _turned_box(box, angle), value, label))
-        _, y0, _, y1 = _turned_box((left, bottom, right, top), angle)
+        _, y0, _, y1 = _turned_box(seen, angle)
         return Page(
             words,
             [Rule(*_turned_box((r.x0, r.y0, r.x1, r.y1), angle)) for r in rules],
@@ -177,25 +150,24 @@ class PageReader:
             unseen,
         )
 
-    def _drawn(self, page: pdfium.PdfPage, area: float) -> tuple[list[Rule], list[_Box], int, bool]:
+    def _drawn(self, page: pdfium.PdfPage, area: float) -> tuple[list[Rule], list[Box], int, bool]:
         """Rules and dots in the page's own coordinates, how many pictures are worth a word, and whether there
         is any.
         """
         rules: list[Rule] = []
-        dots: list[_Box] = []
+        dots: list[Box] = []
         pictures, has_image = 0, False
-        todo: list[tuple[Any, _Matrix]] = [
-            (raw.FPDFPage_GetObject(page, i), _IDENTITY) for i in range(raw.FPDFPage_CountObjects(page))
+        todo: list[tuple[Any, pdfium.PdfMatrix]] = [
+            (raw.FPDFPage_GetObject(page, i), pdfium.PdfMatrix())
+            for i in range(raw.FPDFPage_CountObjects(page))
         ]
-        left, bottom, right, top = (ctypes.c_float() for _ in range(4))
         for item, matrix in _unfolded(todo, self._count_form):
             kind = raw.FPDFPageObj_GetType(item)
             is_path = kind == raw.FPDF_PAGEOBJ_PATH and len(rules) + len(dots) < MAX_PDF_RULES
             if not is_path and kind != raw.FPDF_PAGEOBJ_IMAGE:
                 continue
             has_image = has_image or not is_path
-            if raw.FPDFPageObj_GetBounds(item, left, bottom, right, top):
-                box = matrix.box(left.value, bottom.value, right.value, top.value)
+            if box := _bounds_of(item, matrix):
                 width, height = box[2] - box[0], box[3] - box[1]
                 pictures += not is_path and width * height >= _PICTURE_SHARE * area
                 if is_path and _DOT[0] <= width <= _DOT[1] and 0.8 < height / width < 1.25:
@@ -212,9 +184,9 @@ class PageReader:
                 " PDF and open that"
             )
 
-    def _annotations(self, page: pdfium.PdfPage) -> tuple[list[tuple[_Box, str, str]], list[str]]:
+    def _annotations(self, page: pdfium.PdfPage) -> tuple[list[tuple[Box, str, str]], list[str]]:
         """Fields as (where, value, label), and comments."""
-        fields: list[tuple[_Box, str, str]] = []
+        fields: list[tuple[Box, str, str]] = []
         comments: list[str] = []
         for i in range(min(raw.FPDFPage_GetAnnotCount(page), MAX_PDF_RULES)):
             item = raw.FPDFPage_GetAnnot(page, i)
@@ -265,52 +237,26 @@ class PageReader:
         return "" if self._form is None else _utf16(call, self._form, item)
 
 
-_Box = tuple[float, float, float, float]
+Box = tuple[float, float, float, float]
 _SLANTED = 4
 """Where directions are quarters of a turn, counterclockwise: all those between."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Matrix:
-    a: float = 1.0
-    b: float = 0.0
-    c: float = 0.0
-    d: float = 1.0
-    e: float = 0.0
-    f: float = 0.0
-
-    def point(self, x: float, y: float) -> tuple[float, float]:
-        return self.a * x + self.c * y + self.e, self.b * x + self.d * y + self.f
-
-    def box(self, x0: float, y0: float, x1: float, y1: float) -> _Box:
-        corners = [self.point(x, y) for x in (x0, x1) for y in (y0, y1)]
-        return (
-            min(x for x, _ in corners),
-            min(y for _, y in corners),
-            max(x for x, _ in corners),
-            max(y for _, y in corners),
-        )
-
-    def within(self, outer: _Matrix) -> _Matrix:
-        """First this one, then `outer`."""
-        a, b = outer.a * self.a + outer.c * self.b, outer.b * self.a + outer.d * self.b
-        c, d = outer.a * self.c + outer.c * self.d, outer.b * self.c + outer.d * self.d
-        return _Matrix(a, b, c, d, *outer.point(self.e, self.f))
-
-
-_IDENTITY = _Matrix()
-
-
-def _matrix_of(item: Any) -> _Matrix:
+def _matrix_of(item: Any) -> pdfium.PdfMatrix:
     found = raw.FS_MATRIX()
-    if not raw.FPDFPageObj_GetMatrix(item, found):
-        return _IDENTITY
-    return _Matrix(found.a, found.b, found.c, found.d, found.e, found.f)
+    is_set = raw.FPDFPageObj_GetMatrix(item, found)
+    return pdfium.PdfMatrix.from_raw(found) if is_set else pdfium.PdfMatrix()
+
+
+def _bounds_of(item: Any, matrix: pdfium.PdfMatrix) -> Box | None:
+    sides = [ctypes.c_float() for _ in range(4)]
+    is_set = raw.FPDFPageObj_GetBounds(item, *sides)
+    return matrix.on_rect(*(side.value for side in sides)) if is_set else None
 
 
 def _unfolded(
-    todo: list[tuple[Any, _Matrix]], count_form: Callable[[], None]
-) -> Iterator[tuple[Any, _Matrix]]:
+    todo: list[tuple[Any, pdfium.PdfMatrix]], count_form: Callable[[], None]
+) -> Iterator[tuple[Any, pdfium.PdfMatrix]]:
     """Objects of a page and of the forms on it."""
     while todo:
         item, matrix = todo.pop()
@@ -318,33 +264,31 @@ def _unfolded(
             yield item, matrix
             continue
         count_form()
-        inner = _matrix_of(item).within(matrix)
+        inner = _matrix_of(item).multiply(matrix)
         todo += [
             (raw.FPDFFormObj_GetObject(item, i), inner) for i in range(raw.FPDFFormObj_CountObjects(item))
         ]
 
 
-def _rules_of(item: Any, matrix: _Matrix) -> Iterator[Rule]:
+def _rules_of(item: Any, matrix: pdfium.PdfMatrix) -> Iterator[Rule]:
     """The straight lines of a path, thin filled boxes among them."""
     mode, stroke = ctypes.c_int(), ctypes.c_int()
     raw.FPDFPath_GetDrawMode(item, mode, stroke)
     n_segments = raw.FPDFPath_CountSegments(item)
     if not (stroke.value or mode.value) or n_segments > MAX_PDF_RULES:
         return
-    own = _matrix_of(item).within(matrix)
+    own = _matrix_of(item).multiply(matrix)
     if not stroke.value:
-        left, bottom, right, top = (ctypes.c_float() for _ in range(4))
-        if raw.FPDFPageObj_GetBounds(item, left, bottom, right, top):
-            x0, y0, x1, y1 = matrix.box(left.value, bottom.value, right.value, top.value)
-            if min(x1 - x0, y1 - y0) <= _THIN:
-                yield Rule(x0, y0, x1, y1)
+        box = _bounds_of(item, matrix)
+        if box and min(box[2] - box[0], box[3] - box[1]) <= _THIN:
+            yield Rule(*box)
         return
     x, y = ctypes.c_float(), ctypes.c_float()
     start = last = (0.0, 0.0)
     for i in range(n_segments):
         segment = raw.FPDFPath_GetPathSegment(item, i)
         raw.FPDFPathSegment_GetPoint(segment, x, y)
-        point = own.point(x.value, y.value)
+        point = own.on_point(x.value, y.value)
         kind = raw.FPDFPathSegment_GetType(segment)
         if kind == raw.FPDF_SEGMENT_MOVETO:
             start = point
@@ -367,7 +311,7 @@ def _turned(x: float, y: float, angle: int) -> tuple[float, float]:
     return ((x, -y), (y, x), (-x, y), (-y, -x))[angle % 4]
 
 
-def _turned_box(box: _Box, angle: int) -> _Box:
+def _turned_box(box: Box, angle: int) -> Box:
     (ax, ay), (bx, by) = _turned(box[0], box[1], angle), _turned(box[2], box[3], angle)
     return min(ax, bx), min(ay, by), max(ax, bx), max(ay, by)
 
@@ -404,7 +348,7 @@ def _style_of(text: Any, i: int) -> _Style:
     return _Style(angle, abs(raw.FPDFText_GetFontSize(text, i)) * scale, bold, fixed, unseen)
 
 
-def _words(text: Any, seen: _Box, *, keeps_unseen: bool) -> tuple[dict[int, list[Word]], int, bool, bool]:
+def _words(text: Any, seen: Box, *, keeps_unseen: bool) -> tuple[dict[int, list[Word]], int, bool, bool]:
     """Words by direction, how many letters are unknown, and whether there are too many, or invisible ones
     that were left out. Those are kept where a picture may show them, as on scans, and where most are.
     """
@@ -447,11 +391,15 @@ def _words(text: Any, seen: _Box, *, keeps_unseen: bool) -> tuple[dict[int, list
             and abs(word.size - size) <= 0.1 * size
             and (
                 -size < x0 - word.x1 <= _WORD_GAP * size
-                or (_is_leftward(word.text, letter) and -size < word.x0 - x1 <= _WORD_GAP * size)
+                or (
+                    any(map(is_leftward, word.text[-1:] + letter))
+                    and -size < word.x0 - x1 <= _WORD_GAP * size
+                )
             )
             and by_angle.get(style.angle, [None])[-1] is word
         ):
-            is_backward = _is_rightmost(word, letter, x0)
+            is_behind = x0 >= word.x1 - _SAME_LINE * word.size
+            is_backward = is_behind and all(map(is_leftward, letter + word.text[-1:]))
             word.text = letter + word.text if is_backward else word.text + letter
             word.x0, word.x1 = min(word.x0, x0), max(word.x1, x1)
             word.bold, word.fixed = word.bold and style.bold, word.fixed and style.fixed
@@ -465,7 +413,7 @@ def _words(text: Any, seen: _Box, *, keeps_unseen: bool) -> tuple[dict[int, list
     return by_angle, unknown, n_glyphs > MAX_PDF_GLYPHS, n_unseen > 0 and not keeps_unseen
 
 
-def _bullets(words: list[Word], dots: list[_Box]) -> list[Word]:
+def _bullets(words: list[Word], dots: list[Box]) -> list[Word]:
     """Signs of lists that are drawn: what stands alone before a line, at the height of its small letters."""
     bands: dict[int, list[Word]] = {}
     for word in sorted(words, key=lambda word: word.x0):
@@ -487,16 +435,9 @@ def _bullets(words: list[Word], dots: list[_Box]) -> list[Word]:
     return found
 
 
-def _is_leftward(word: str, letter: str) -> bool:
-    """Whether a letter is written to the left of the word that it belongs to."""
-    return any(unicodedata.bidirectional(one) in ("R", "AL") for one in word[-1:] + letter)
-
-
-def _is_rightmost(word: Word, letter: str, x0: float) -> bool:
-    """Whether a letter stands to the right of a word that is read leftwards, and so before it."""
-    return x0 >= word.x1 - _SAME_LINE * word.size and all(
-        unicodedata.bidirectional(one) in ("R", "AL") for one in letter + word.text[-1:]
-    )
+def is_leftward(letter: str) -> bool:
+    """Whether a letter belongs to a script that is written from right to left."""
+    return unicodedata.bidirectional(letter) in ("R", "AL")
 
 
 def _letter(text: Any, i: int, code: int) -> str:
@@ -580,7 +521,7 @@ def _clean(text: str) -> str:
     return " ".join(normal(text.replace("\u00ad", "")).split())
 
 
-def _rectangle(item: Any) -> _Box | None:
+def _rectangle(item: Any) -> Box | None:
     box = raw.FS_RECTF()
     return (box.left, box.bottom, box.right, box.top) if raw.FPDFAnnot_GetRect(item, box) else None
 
@@ -599,10 +540,10 @@ def _string(item: Any, key: bytes) -> str:
     return _utf16(raw.FPDFAnnot_GetStringValue, item, key)
 
 
-def _with_field(words: list[Word], box: _Box, value: str, label: str) -> Word:
+def _with_field(words: list[Word], box: Box, value: str, label: str) -> Word:
     """A field's value as a word on the line of what stands beside it, with its name where nothing does."""
     x0, y0, x1, y1 = box
-    beside = [w for w in words if y0 - 2 <= (w.top + w.bottom) / 2 <= y1 + 2]
+    beside = [w for w in words if y0 - 2 <= w.base - 0.275 * w.size <= y1 + 2]  # by their middles
     size = min(max(y1 - y0, 6.0) * 0.7, 11.0)
     is_box = value.startswith("[")
     if beside:

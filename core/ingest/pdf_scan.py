@@ -17,8 +17,7 @@ import pypdfium2 as pdfium
 from numpy.typing import NDArray
 from PIL import Image
 
-from core.base.errors import BadDocument
-from core.ingest.limits import MAX_OCR_PIXELS, MAX_PICTURE_PIXELS
+from core.ingest.limits import MAX_OCR_PIXELS, MAX_PICTURE_PIXELS, check_bound
 from core.ingest.pdf_page import Page, Word, normal
 
 HOW = "install the extra `ocr` (pip install rapidocr) and open it again to have it read by text recognition"
@@ -83,11 +82,8 @@ def opened(data: bytes, name: str) -> Image.Image:
     """A PNG or JPEG, no larger than what is recognised. Raises BadDocument."""
     picture: Image.Image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG"))
     width, height = picture.size
-    if width * height > MAX_PICTURE_PIXELS:
-        raise BadDocument(
-            f"{name} has {width * height:,} pixels, more than {MAX_PICTURE_PIXELS:,}; make it smaller and"
-            " open that"
-        )
+    remedy = "make it smaller and open that"
+    check_bound(f"{name} has", width * height, MAX_PICTURE_PIXELS, "pixels", remedy)
     picture = picture.convert("RGB")
     most = (MAX_OCR_PIXELS / (width * height)) ** 0.5
     return picture.resize((int(width * most), int(height * most))) if most < 1 else picture

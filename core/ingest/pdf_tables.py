@@ -8,14 +8,16 @@ and columns are a table. One cell is a box: what it holds is read together.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median
+from typing import NamedTuple
 
 from core.ingest.limits import MAX_CELL_CHARACTERS, MAX_COLUMNS
 from core.ingest.pdf_layout import Piece, Region, flows, glue, lines_of, overlap
-from core.ingest.pdf_page import Rule, Word
+from core.ingest.pdf_page import Box, Rule, Word
 
 _NEAR = 3.0
 """Points within which rules meet."""
@@ -28,17 +30,28 @@ _MOST_WORDS = 6
 _DIGITS = re.compile(r"\d")
 
 
+class _Stroke(NamedTuple):
+    """A level or upright rule: how high or how far to the right it is, and from where to where."""
+
+    at: float
+    begin: float
+    end: float
+
+    def reaches(self, along: float) -> bool:
+        return self.begin - _NEAR <= along <= self.end + _NEAR
+
+
 @dataclass
 class Grid:
     """Where rules cross: columns between `xs`, rows between `ys`, and which borders of cells are drawn."""
 
     xs: list[float]
     ys: list[float]
-    level: list[Rule]
-    upright: list[Rule]
+    level: list[_Stroke]
+    upright: list[_Stroke]
 
     @property
-    def box(self) -> tuple[float, float, float, float]:
+    def box(self) -> Box:
         return self.xs[0], self.ys[0], self.xs[-1], self.ys[-1]
 
     def holds(self, word: Word) -> bool:
@@ -53,65 +66,59 @@ class Grid:
             for column in range(n_columns):
                 middle_y = (self.ys[row] + self.ys[row + 1]) / 2
                 middle_x = (self.xs[column] + self.xs[column + 1]) / 2
-                if column and not _drawn(self.upright, self.xs[column], middle_y, level=False):
+                if column and not _drawn(self.upright, self.xs[column], middle_y):
                     own[row][column] = own[row][column - 1]
-                if row and not _drawn(self.level, self.ys[row], middle_x, level=True):
+                if row and not _drawn(self.level, self.ys[row], middle_x):
                     own[row][column] = own[row - 1][column]
         return own
 
+    def place_of(self, word: Word) -> tuple[int, int]:
+        """Row and column of a word."""
+        x, y = (word.x0 + word.x1) / 2, word.base - 0.3 * word.size
+        return _index(self.ys, y), _index(self.xs, x)
 
-def _drawn(rules: list[Rule], at: float, along: float, *, level: bool) -> bool:
-    return any(
-        (abs(rule.y0 - at) <= _NEAR and rule.x0 - _NEAR <= along <= rule.x1 + _NEAR)
-        if level
-        else (abs(rule.x0 - at) <= _NEAR and rule.y0 - _NEAR <= along <= rule.y1 + _NEAR)
-        for rule in rules
-    )
+
+def _index(borders: list[float], at: float) -> int:
+    """Between which borders a place is; what lies outside counts to the first or last."""
+    return bisect_right(borders, at, 1, len(borders) - 1) - 1
+
+
+def _drawn(strokes: list[_Stroke], at: float, along: float) -> bool:
+    return any(abs(stroke.at - at) <= _NEAR and stroke.reaches(along) for stroke in strokes)
 
 
 def grids_of(rules: Sequence[Rule]) -> list[Grid]:
     """Grids and boxes that rules draw, the smallest first."""
-    level = _merged([r for r in rules if r.level and r.x1 - r.x0 > 8], level=True)
-    upright = _merged([r for r in rules if not r.level and r.y1 - r.y0 > 5], level=False)
+    level = _merged(_Stroke(r.y0, r.x0, r.x1) for r in rules if r.level and r.x1 - r.x0 > 8)
+    upright = _merged(_Stroke(r.x0, r.y0, r.y1) for r in rules if not r.level and r.y1 - r.y0 > 5)
     if len(level) + len(upright) > _MOST_RULES:
         return []
-    groups: list[tuple[list[Rule], list[Rule]]] = []
-    for rule in level:
-        crossing = [v for v in upright if _cross(rule, v)]
-        touched = [g for g in groups if any(v in g[1] for v in crossing)]
-        merged = ([rule], crossing)
+    groups: list[tuple[list[_Stroke], list[_Stroke]]] = []
+    for stroke in level:
+        crossing = [other for other in upright if stroke.reaches(other.at) and other.reaches(stroke.at)]
+        touched = [group for group in groups if any(other in group[1] for other in crossing)]
+        merged = ([stroke], crossing)
         for group in touched:
             groups.remove(group)
             merged = (merged[0] + group[0], merged[1] + [v for v in group[1] if v not in merged[1]])
         groups.append(merged)
-    grids = []
-    for levels, uprights in groups:
-        xs = _apart(sorted(v.x0 for v in uprights))
-        ys = _apart(sorted(h.y0 for h in levels))
-        if len(xs) < 2 or len(ys) < 2:
-            continue
-        grids.append(Grid(xs, ys, levels, uprights))
-    return sorted(grids, key=lambda g: (g.xs[-1] - g.xs[0]) * (g.ys[-1] - g.ys[0]))
-
-
-def _cross(level: Rule, upright: Rule) -> bool:
-    return (
-        level.x0 - _NEAR <= upright.x0 <= level.x1 + _NEAR
-        and upright.y0 - _NEAR <= level.y0 <= upright.y1 + _NEAR
+    grids = (
+        Grid(_apart(sorted(v.at for v in uprights)), _apart(sorted(h.at for h in levels)), levels, uprights)
+        for levels, uprights in groups
     )
+    found = [grid for grid in grids if len(grid.xs) > 1 and len(grid.ys) > 1]
+    return sorted(found, key=lambda g: (g.xs[-1] - g.xs[0]) * (g.ys[-1] - g.ys[0]))
 
 
-def _merged(rules: list[Rule], *, level: bool) -> list[Rule]:
-    """Rules that continue each other as one."""
-    done: list[Rule] = []
-    for rule in sorted(rules, key=lambda r: (round(r.y0), r.x0) if level else (round(r.x0), r.y0)):
+def _merged(strokes: Iterable[_Stroke]) -> list[_Stroke]:
+    """Those that continue each other as one."""
+    done: list[_Stroke] = []
+    for stroke in sorted(strokes, key=lambda one: (round(one.at), one.begin)):
         last = done[-1] if done else None
-        if last is not None and level and abs(last.y0 - rule.y0) <= 1.5 and rule.x0 <= last.x1 + _NEAR:
-            done[-1] = Rule(last.x0, last.y0, max(last.x1, rule.x1), last.y0)
-        elif last is not None and not level and abs(last.x0 - rule.x0) <= 1.5 and rule.y0 <= last.y1 + _NEAR:
-            done[-1] = Rule(last.x0, last.y0, last.x0, max(last.y1, rule.y1))
+        if last is not None and abs(last.at - stroke.at) <= 1.5 and stroke.begin <= last.end + _NEAR:
+            done[-1] = last._replace(end=max(last.end, stroke.end))
         else:
-            done.append(rule)
+            done.append(stroke)
     return done
 
 
@@ -125,38 +132,35 @@ def _apart(values: list[float]) -> list[float]:
 
 def ruled_rows(grid: Grid, words: list[Word]) -> list[list[str]] | None:
     """Texts of a grid's cells; None where it is a box, or parts of the page, and no table."""
-    n_columns, n_rows = len(grid.xs) - 1, len(grid.ys) - 1
-    if n_columns < 2 or n_columns > MAX_COLUMNS:
+    n_columns = len(grid.xs) - 1
+    if not 2 <= n_columns <= MAX_COLUMNS:
         return None
     own = grid.cells()
-    held: dict[int, list[Word]] = {}
-    for word in words:
-        row = _index(grid.ys, word.base - 0.3 * word.size)
-        column = _index(grid.xs, (word.x0 + word.x1) / 2)
-        held.setdefault(own[row][column], []).append(word)
-    texts = {cell: cell_text(found) for cell, found in held.items()}
+    held = _held(grid, own, words)
+    texts = {cell: _cell_text(found) for cell, found in held.items()}
     if not texts or max(map(len, texts.values())) > MAX_CELL_CHARACTERS:
         return None
-    rows = _split_rows(own, held, texts)
-    rows = [row for row in rows if any(row)]
+    rows = [row for row in _split_rows(own, held, texts) if any(row)]
     filled = [column for column in range(n_columns) if any(row[column] for row in rows)]
     rows = [[row[column] for column in filled] for row in rows]
-    if len(filled) < 2 or not rows or (len(rows) == 1 and max(map(len, rows[0])) > 80) or n_rows < 1:
-        return None
-    return rows
+    is_box = len(filled) < 2 or not rows or (len(rows) == 1 and max(map(len, rows[0])) > 80)
+    return None if is_box else rows
 
 
-def ruled_cells(grid: Grid, words: list[Word]) -> list[tuple[tuple[float, float, float, float], list[Word]]]:
+def ruled_cells(grid: Grid, words: list[Word]) -> Iterator[tuple[Box, list[Word]]]:
     """Where the cells of a grid that is no table lie, with their words."""
-    own = grid.cells()
+    for found in _held(grid, grid.cells(), words).values():
+        row, column = grid.place_of(found[-1])
+        yield (grid.xs[column], grid.ys[row], grid.xs[column + 1], grid.ys[row + 1]), found
+
+
+def _held(grid: Grid, own: list[list[int]], words: list[Word]) -> dict[int, list[Word]]:
+    """Words by the number of their cell."""
     held: dict[int, list[Word]] = {}
-    places: dict[int, tuple[float, float, float, float]] = {}
     for word in words:
-        row = _index(grid.ys, word.base - 0.3 * word.size)
-        column = _index(grid.xs, (word.x0 + word.x1) / 2)
+        row, column = grid.place_of(word)
         held.setdefault(own[row][column], []).append(word)
-        places[own[row][column]] = (grid.xs[column], grid.ys[row], grid.xs[column + 1], grid.ys[row + 1])
-    return [(places[cell], held[cell]) for cell in held]
+    return held
 
 
 def _split_rows(own: list[list[int]], held: dict[int, list[Word]], texts: dict[int, str]) -> list[list[str]]:
@@ -185,14 +189,7 @@ def _split_rows(own: list[list[int]], held: dict[int, list[Word]], texts: dict[i
     return rows
 
 
-def _index(borders: list[float], at: float) -> int:
-    for i in range(len(borders) - 2):
-        if at < borders[i + 1]:
-            return i
-    return len(borders) - 2
-
-
-def cell_text(words: list[Word]) -> str:
+def _cell_text(words: list[Word]) -> str:
     """Lines of a cell as one, broken words joined."""
     text = ""
     for line in lines_of(words):
@@ -211,25 +208,14 @@ def unruled(stacks: list[list[Piece]]) -> tuple[list[Region], list[list[Piece]]]
     values, long_stacks = _long_cells(short, long_stacks)
     lines = _with_middles(_rows_of(short + values))
     _widen_groups(lines)
-    tables, used = [], set()
-    for run in _runs(lines, long_stacks):
-        table = _table(run)
-        if table is not None:
-            tables.append(table)
-            used |= {id(piece) for line in run for piece in line}
+    found = [(run, table) for run in _runs(lines, long_stacks) if (table := _table(run)) is not None]
+    used = {id(piece) for run, _ in found for line in run for piece in line}
     rest = [*long_stacks]
     for stack in stacks:
-        if stack in long_stacks:
-            continue
-        part: list[Piece] = []
-        for piece in stack:
-            if id(piece) in used:
-                rest += [part] if part else []
-                part = []
-            else:
-                part.append(piece)
-        rest += [part] if part else []
-    return tables, rest
+        if stack not in long_stacks:
+            parts = groupby(stack, key=lambda piece: id(piece) in used)
+            rest += [list(part) for is_used, part in parts if not is_used]
+    return [table for _, table in found], rest
 
 
 def _long_cells(short: list[Piece], stacks: list[list[Piece]]) -> tuple[list[Piece], list[list[Piece]]]:
@@ -273,9 +259,7 @@ def _rows_of(pieces: list[Piece]) -> list[list[Piece]]:
             lines[-1].append(piece)
         else:
             lines.append([piece])
-    for line in lines:
-        line.sort(key=lambda p: p.x0)
-    return lines
+    return [sorted(line, key=lambda p: p.x0) for line in lines]
 
 
 def _with_middles(lines: list[list[Piece]]) -> list[list[Piece]]:
@@ -420,7 +404,7 @@ def _columns(run: list[list[Piece]]) -> list[tuple[float, float]]:
 
 
 def _whole(columns: list[tuple[float, float]], run: list[list[Piece]]) -> list[tuple[float, float]]:
-    """Neighbours that one piece stands under, and that no line fills apart, as one column: a name stands in
+    """Neighbours as one column where a piece stands under both and no line fills them apart: a name stands in
     the middle over cells that begin at the left.
     """
     whole = columns[:1]
@@ -453,9 +437,9 @@ def _table(run: list[list[Piece]]) -> Region | None:
     if len(starts) < 2:
         return None
     usual = median(piece.text.count(" ") + 1 for line in starts for piece in line)
-    if usual > _MOST_WORDS or (
-        usual > 3.5 and len(columns) == 2 and not any(p.is_numeric for p in pieces) and _alike(starts)
-    ):
+    n_long = sum(min(p.text.count(" ") for p in line) >= 2 for line in starts if len(line) > 1)
+    are_prose = len(columns) == 2 and not any(p.is_numeric for p in pieces) and 2 * n_long > len(starts)
+    if usual > _MOST_WORDS or (usual > 3.5 and are_prose):
         return None
     rows: list[list[str]] = []
     for line in run:
@@ -475,9 +459,7 @@ def _table(run: list[list[Piece]]) -> Region | None:
 
 
 def _names_above(run: list[list[Piece]], rows: list[list[str]]) -> list[list[str]]:
-    """The rows of a form that prints the names of its fields small above them, each name with its value;
-    empty where it is no such form.
-    """
+    """The rows of a form with small names above its values, each name with its value; else none."""
     if len(run) != len(rows) or len(run) % 2:
         return []
     pairs = list(zip(run[::2], run[1::2], strict=True))
@@ -487,11 +469,6 @@ def _names_above(run: list[list[Piece]], rows: list[list[str]]) -> list[list[str
         [": ".join(filter(None, (name.rstrip(": "), value))) for name, value in zip(*pair, strict=True)]
         for pair in zip(rows[::2], rows[1::2], strict=True)
     ]
-
-
-def _alike(lines: list[list[Piece]]) -> bool:
-    """Whether most lines have two long cells, as two columns of prose do."""
-    return 2 * sum(min(p.text.count(" ") for p in line) >= 2 for line in lines if len(line) > 1) > len(lines)
 
 
 def _goes_on(run: list[list[Piece]], line: list[Piece], columns: list[tuple[float, float]]) -> bool:

@@ -62,16 +62,7 @@ _MARKS = re.compile(
 )
 _LEANING = re.compile(r"(?<!\w)_(?=[^\s_])(?P<leaning>(?:[^\n_]|\n(?!\s)){1,400}?)(?<=\S)_(?!\w)")
 """All that plain text has of marks."""
-_TAGS = {
-    "strong": "strong",
-    "leaning": "em",
-    "code": "code",
-    "math": "code",
-    "label": "span",
-    "picture": "span",
-    "named": "span",
-    "deleted": "del",
-}
+_TAGS = {"strong": "strong", "leaning": "em", "code": "code", "math": "code", "deleted": "del"}
 _WRITTEN_OUT = frozenset(["comment", "gap", "entity", "raised"])
 """Marks of HTML: in the text of a page they are words that it shows."""
 _VERBATIM = {"code", "math"}
@@ -151,7 +142,8 @@ class Prose:
             kept = self._read_tables(start, end) | self._read_underlined(start, end)
             self._read_marks(start, end, kind)
         else:
-            self._read_leaning(start, end)
+            for match in _LEANING.finditer(self._text, start, end):
+                self._enclose(match, "leaning", Element("em"))
         if kind in ("markdown", "text"):
             self._join_lines(start, end, kind, kept)
 
@@ -193,10 +185,6 @@ class Prose:
             self._instead[heading.start("line")] = (heading.end(), "")
             kept.add(heading.end())
         return kept
-
-    def _read_leaning(self, start: int, end: int) -> None:
-        for match in _LEANING.finditer(self._text, start, end):
-            self._enclose(match, "leaning", Element("em"))
 
     def _enclose(self, match: re.Match[str], name: str, *elements: Element) -> None:
         """Hides what a match has around a group, which stands in the elements."""
@@ -255,9 +243,7 @@ class Prose:
         return self._text.find(f"\n[{name}]:", *around) >= 0
 
     def _read_stars(self, opened: list[tuple[int, int]], start: int, end: int) -> None:
-        """Closes what stands open before a run of stars, and opens what is left of the run. `opened`: where
-        runs begin, and how many of their stars are left.
-        """
+        """Closes what a run of stars closes, opens what is left. `opened`: (begin, stars left) of runs."""
         text, n = self._text, end - start
         before, after = text[max(0, start - 1) : start], text[end : end + 1]
         closes = bool(before.strip()) and (n > 1 or not _is_of_word(after))

@@ -8,8 +8,8 @@ converted in a child process and go the way of Markdown from there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Literal
 
@@ -17,10 +17,10 @@ from core.base.errors import BadDocument
 from core.base.types import Document, DocumentKind, Notice
 from core.ingest.archive import ARCHIVE_STARTS, Archive
 from core.ingest.blocks import parse_blocks
-from core.ingest.converted import Format
+from core.ingest.converted import Format, moved
 from core.ingest.converter import Converter
 from core.ingest.decode import decode, normalise
-from core.ingest.limits import MAX_FILE_BYTES, MAX_LINE_CHARACTERS
+from core.ingest.limits import MAX_FILE_BYTES, MAX_LINE_CHARACTERS, check_bound
 from core.ingest.mail import read_mail
 from core.ingest.naming import clip, extension, file_name, sane_title
 from core.ingest.rows import rows_to_markdown
@@ -33,9 +33,8 @@ Form = Literal["pdf", "picture", "docx", "epub", "ipynb", "zip", "text"]
 _KIND_OF_EXTENSION: dict[str, DocumentKind] = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
     **dict.fromkeys((".md", ".markdown", ".mdx"), "markdown"),
-    **dict.fromkeys(
-        (".txt", ".text", ".log", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".tex"), "text"
-    ),
+    **dict.fromkeys((".txt", ".text", ".log", ".rst", ".tex", ".csv", ".tsv"), "text"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "text"),
 }
 _MAILS = frozenset([".eml", ".mht", ".mhtml"])
 _ROWS = frozenset([".csv", ".tsv"])
@@ -96,23 +95,17 @@ def read_pasted(
     if converter is None:
         with Converter() as own:
             return read_pasted(text, title, own, on_part)
-    if len(text) > MAX_FILE_BYTES:
-        raise BadDocument(
-            f"the pasted text has {len(text):,} characters, more than {MAX_FILE_BYTES:,}; split it and paste"
-            " the parts"
-        )
+    remedy = "split it and paste the parts"
+    check_bound("the pasted text has", len(text), MAX_FILE_BYTES, "characters", remedy)
     text = normalise(text, "the pasted text")
-    return _document(text, "the pasted text", _kind_of(text), title, (), converter, on_part)
+    return _document(text, _kind_of(text), (), _Source("the pasted text", title, converter, on_part))
 
 
 def form_of(data: bytes, path: str, name: str) -> Form:
     """What it takes to read a file. Raises BadDocument when empty, too large, or not what its name says."""
     if not data:
         raise BadDocument(f"{name} is empty; open a file that has text")
-    if len(data) > MAX_FILE_BYTES:
-        raise BadDocument(
-            f"{name} has {len(data):,} bytes, more than {MAX_FILE_BYTES:,}; split it and open the parts"
-        )
+    check_bound(f"{name} has", len(data), MAX_FILE_BYTES, "bytes")
     named = extension(path).removeprefix(".")
     if data.startswith(_PDF_START) or (named == "pdf" and _PDF_START in data[:_PDF_SNIFFED]):
         return "pdf"
@@ -152,50 +145,57 @@ def _form_of_archive(entries: frozenset[str], named: str, name: str) -> Form:
     return "zip"
 
 
+@dataclass(frozen=True)
+class _Source:
+    """What is read, and by what."""
+
+    name: str
+    """For sentences."""
+    title: str
+    """Where it gives itself none."""
+    converter: Converter
+    on_part: OnPart | None
+
+
 def read_one(
     data: bytes, path: str, name: str, form: Form, converter: Converter, on_part: OnPart | None
 ) -> Document:
     """As `read_document`. `name`: for sentences; `path`: the kind of a text, and a title where none is."""
-    return replace(_read(data, path, name, form, converter, on_part), file=file_name(path))
-
-
-def _read(
-    data: bytes, path: str, name: str, form: Form, converter: Converter, on_part: OnPart | None
-) -> Document:
-    stem = PurePath(file_name(path)).stem
+    file = file_name(path)
+    source = _Source(name, PurePath(file).stem, converter, on_part)
     if form == "zip":
         raise BadDocument(f"{name} is an archive; unpack it and open a document of it")
     if form != "text":
-        return _converted(data, name, stem, form, converter, on_part)
-    if extension(path) in _MAILS:
-        return _read_mail(data, name, stem, converter, on_part)
-    kind = _KIND_OF_EXTENSION.get(extension(path))
+        document = _converted(data, form, source)
+    elif extension(path) in _MAILS:
+        document = _mail(data, source)
+    else:
+        document = _text(data, extension(path), source)
+    return replace(document, file=file)
+
+
+def _text(data: bytes, ending: str, source: _Source) -> Document:
+    kind = _KIND_OF_EXTENSION.get(ending)
     text, notices = decode(
         data,
-        name,
+        source.name,
         is_html=kind == "html" or (kind is None and _looks_like_html(data[:_SNIFFED].decode("latin-1"))),
-        encoding=converter.config.encoding,
+        encoding=source.converter.config.encoding,
     )
-    if extension(path) in _JSON:
-        notices = tuple(
-            notice if notice.at is None else replace(notice, at=len(_unescaped(text[: notice.at])))
-            for notice in notices
-        )
-        text = _unescaped(text)
-    if extension(path) in _ROWS and (items := rows_to_markdown(text)) is not None:
+    if ending in _JSON:
+        json, text = text, _unescaped(text)
+        notices = moved(notices, lambda at: len(_unescaped(json[:at])))
+    if ending in _ROWS and (items := rows_to_markdown(text)) is not None:
+        text, kind = items, "markdown"
         notices = (*notices, Notice("Each row was written as an item, with the names of its columns."))
-        return _document(items, name, "markdown", stem, notices, converter, on_part)
-    return _document(text, name, kind or _kind_of(text), stem, notices, converter, on_part)
+    return _document(text, kind or _kind_of(text), notices, source)
 
 
-def _read_mail(data: bytes, name: str, stem: str, converter: Converter, on_part: OnPart | None) -> Document:
-    mail = read_mail(data, name, converter.config.encoding)
-    kind: DocumentKind = "html" if mail.is_html else "text"
-    body = _document(mail.text, name, kind, stem, mail.notices, converter, on_part)
+def _mail(data: bytes, source: _Source) -> Document:
+    mail = read_mail(data, source.name, source.converter.config.encoding)
+    body = _document(mail.text, "html" if mail.is_html else "text", mail.notices, source)
     head = f"{mail.head}\n\n" if mail.head else ""
-    notices = tuple(
-        notice if notice.at is None else replace(notice, at=len(head) + notice.at) for notice in body.notices
-    )
+    notices = moved(body.notices, lambda at: len(head) + at)
     title = sane_title(mail.subject) or body.title
     return replace(body, title=title, text=head + body.text, notices=notices)
 
@@ -206,18 +206,16 @@ def _unescaped(json: str) -> str:
     )
 
 
-def _converted(
-    data: bytes, name: str, stem: str, form: Format, converter: Converter, on_part: OnPart | None
-) -> Document:
-    converted = converter.convert(data, form, name, on_part)
+def _converted(data: bytes, form: Format, source: _Source) -> Document:
+    converted = source.converter.convert(data, form, source.name, source.on_part)
     notices = converted.notices
-    markdown = normalise(converted.markdown, name)
+    markdown = normalise(converted.markdown, source.name)
     if form == "ipynb":
         markdown, told = _without_pictures(markdown)
         notices = (*notices, *told)
         if not markdown.strip():
-            raise BadDocument(f"{name} has no cell with text; open one that has")
-    return Document(sane_title(converted.title) or stem, markdown, "markdown", notices=notices)
+            raise BadDocument(f"{source.name} has no cell with text; open one that has")
+    return Document(sane_title(converted.title) or source.title, markdown, "markdown", notices=notices)
 
 
 def _without_pictures(text: str) -> tuple[str, tuple[Notice, ...]]:
@@ -225,44 +223,29 @@ def _without_pictures(text: str) -> tuple[str, tuple[Notice, ...]]:
     return text, (Notice(f"Pictures left out: {n_pictures:,}."),) if n_pictures else ()
 
 
-def _document(
-    text: str,
-    name: str,
-    kind: DocumentKind,
-    fallback_title: str,
-    notices: tuple[Notice, ...],
-    converter: Converter,
-    on_part: OnPart | None,
-) -> Document:
+def _document(text: str, kind: DocumentKind, notices: tuple[Notice, ...], source: _Source) -> Document:
     if kind == "html":
-        page = converter.read_page(text, name, on_part)
-        document = Document(
-            clip(page.title) or fallback_title, page.markdown, kind, page.json_ld, (*notices, *page.notices)
-        )
+        page = source.converter.read_page(text, source.name, source.on_part)
+        text, title, json_ld, told = page.markdown, clip(page.title), page.json_ld, page.notices
     else:
         text, told = _without_pictures(text)
-        notices = (*notices, *told)
+        title, json_ld = _title(text) if kind == "markdown" else "", ()
         longest = max(map(len, text.split("\n")))
         if longest > MAX_LINE_CHARACTERS:
-            notices = (
-                *notices,
-                Notice(
-                    f"It has a line of {longest:,} characters, more than {MAX_LINE_CHARACTERS:,}: is it a"
-                    " text that people wrote?"
-                ),
-            )
-        front = _FRONT_TITLE.match(text) if kind == "markdown" else None
-        named = sane_title((front[1] or front[2]).strip().strip("\"'")) if front else ""
-        title = named or (next(_titles(text), "") if kind == "markdown" else "")
-        document = Document(title or fallback_title, text, kind, notices=notices)
-    if not document.text.strip():
+            told_of_line = f"It has a line of {longest:,} characters, more than {MAX_LINE_CHARACTERS:,}"
+            told = (*told, Notice(f"{told_of_line}: is it a text that people wrote?"))
+    if not text.strip():
         left = " left once scripts, navigation and hidden parts are dropped" if kind == "html" else ""
-        raise BadDocument(f"{name} has no text{left}; open one that has")
-    return document
+        raise BadDocument(f"{source.name} has no text{left}; open one that has")
+    return Document(title or source.title, text, kind, json_ld, (*notices, *told))
 
 
-def _titles(markdown: str) -> Iterator[str]:
-    return (block.title for block in parse_blocks(markdown) if block.type == "heading" and block.title)
+def _title(markdown: str) -> str:
+    """What a text calls itself before its first line, or else its first heading."""
+    front = _FRONT_TITLE.match(markdown)
+    named = sane_title((front[1] or front[2]).strip().strip("\"'")) if front else ""
+    blocks = parse_blocks(markdown) if not named else ()
+    return named or next((block.title for block in blocks if block.type == "heading" and block.title), "")
 
 
 def _kind_of(text: str) -> DocumentKind:

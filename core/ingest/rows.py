@@ -17,7 +17,6 @@ from core.ingest.limits import MAX_COLUMNS, MAX_TITLE_CHARACTERS
 _SEPARATORS = "\t;|,"
 """Of two that fit alike the first; a comma stands in values, too."""
 _NAMED_SEPARATOR = re.compile(r'"?sep=(.)"?\n')
-"""The line that tells Excel how to read the rest."""
 _MOST_TITLES = 3
 _SIGN = re.compile("[#%‰№°$£€¥]+")
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d(?:[/–-]\d{2,4})?|\d{1,4}([/.-])\d{1,2}\1\d{1,4}")
@@ -78,8 +77,8 @@ def _top(rows: Iterator[list[str]]) -> tuple[list[list[str]], list[str]]:
 
 
 def _fit(text: str, separator: str) -> tuple[bool, bool, int, int]:
-    """How well values are separated so: whether each row is, below no title; whether all have as many as the
-    head; how few titles stand above it; how many values it has.
+    """How well values are separated so, to be compared: whether each row is, below no title; whether all have
+    as many as the head; how few titles stand above it; how many values it has.
     """
     if separator not in text:
         return False, False, 0, 0
@@ -148,9 +147,7 @@ def _items(names: list[str], rows: Iterator[list[str]]) -> Iterator[str]:
 
 
 def _is_head_of_another(names: list[str], rows: list[list[str]]) -> bool:
-    """Whether rows behind an empty one are a table of their own: of another width, and a column of figures
-    below a name.
-    """
+    """Whether rows behind an empty one are a table of another width, with figures below a name."""
     n_columns, *widths = (max(i for i, value in enumerate(row, 1) if value) for row in rows)
     return (
         n_columns != max(i for i, name in enumerate(names, 1) if name)

@@ -1,12 +1,10 @@
 """Where sentences begin and end.
 
-Rules over one compiled pattern, linear in the text, offsets exact. A pattern finds places where a sentence
-may end: closing punctuation before a blank, a CJK full stop, an empty line, a line that begins a list item, a
-table row or a heading. Only a full stop needs a second look: the word before it (abbreviation, initial,
-number) and the word after it (small letter, usual first word of a sentence) decide.
-
-Single line breaks mean nothing, so hard-wrapped books work; a text without any full stop is cut at its empty
-lines. The abbreviations are English, German and French.
+Rules over one compiled pattern, linear in the text, offsets exact. It finds places where a sentence may end.
+Only a full stop needs a second look: the word before it (abbreviation, initial, number) and the word after it
+(small letter, usual first word of a sentence) decide. Single line breaks mean nothing, so hard-wrapped books
+work, and a text without any full stop is cut at its empty lines. The abbreviations are English, German and
+French.
 
 Own rules, since the one small and fast library tried (sentencex 1.0) takes "(It was so.) Next one." and whole
 quoted speeches for one sentence, and others rebuild the text and lose the offsets.
@@ -88,13 +86,8 @@ def iter_sentences(text: str) -> Iterator[tuple[int, int]]:
         if match["stop"] is not None and not _is_end(text, start, match):
             continue
         # A stop belongs to its sentence, CJK stops have no gap behind them, a line end belongs to none.
-        before = (
-            match.start("gap")
-            if match["stop"] is not None
-            else match.end()
-            if match["cjk"] is not None
-            else match.start()
-        )
+        before = match.end() if match["cjk"] is not None else match.start()
+        before = before if match["stop"] is None else match.start("gap")
         end = start + len(text[start:before].rstrip())
         if end > start:
             yield start, end

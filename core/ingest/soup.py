@@ -8,71 +8,37 @@ levels deep; here a start tag closes what HTML says it closes. Comments and decl
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
-from bs4.element import NavigableString, PreformattedString
+from bs4.element import NavigableString, PageElement, PreformattedString
 from bs4.exceptions import ParserRejectedMarkup
 
 from core.ingest.limits import MAX_HTML_DEPTH
 
-_BLOCKS = frozenset(
+HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
+_BLOCKS = HEADINGS | frozenset(
     [
-        *(
-            "address",
-            "article",
-            "aside",
-            "blockquote",
-            "details",
-            "dialog",
-            "dd",
-            "div",
-            "dl",
-            "dt",
-            "fieldset",
-            "figcaption",
-            "figure",
-            "footer",
-        ),
-        *(
-            "form",
-            "h1",
-            "h2",
-            "h3",
-            "h4",
-            "h5",
-            "h6",
-            "header",
-            "hr",
-            "li",
-            "main",
-            "menu",
-            "nav",
-            "ol",
-            "p",
-            "pre",
-            "section",
-            "table",
-            "td",
-            "th",
-        ),
-        *("tr", "tbody", "thead", "tfoot", "ul"),
+        *("address", "article", "aside", "blockquote", "details", "dialog", "dd", "div", "dl", "dt"),
+        *("fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "li", "main", "menu", "nav"),
+        *("ol", "p", "pre", "section", "table", "td", "th", "tr", "tbody", "thead", "tfoot", "ul"),
     ]
 )
-_CLOSED_BY: dict[str, tuple[frozenset[str], frozenset[str]]] = {
-    "li": (frozenset({"li"}), frozenset({"ul", "ol", "menu"})),
-    "dt": (frozenset({"dt", "dd"}), frozenset({"dl"})),
-    "dd": (frozenset({"dt", "dd"}), frozenset({"dl"})),
-    "td": (frozenset({"td", "th"}), frozenset({"tr", "table"})),
-    "th": (frozenset({"td", "th"}), frozenset({"tr", "table"})),
-    "tr": (frozenset({"tr"}), frozenset({"table"})),
-    "tbody": (frozenset({"thead", "tbody", "tfoot"}), frozenset({"table"})),
-    "tfoot": (frozenset({"thead", "tbody", "tfoot"}), frozenset({"table"})),
-    "rt": (frozenset({"rt", "rp", "rb"}), frozenset({"ruby"})),
-    "rp": (frozenset({"rt", "rp", "rb"}), frozenset({"ruby"})),
-    "rb": (frozenset({"rt", "rp", "rb"}), frozenset({"ruby"})),
-    "option": (frozenset({"option"}), frozenset({"select"})),
+LOOK_AROUND = 12
+"""Nodes looked at for what stands beside one."""
+_CLOSED_BY = {
+    name: (frozenset(closed.split()), frozenset(borders.split()))
+    for names, closed, borders in (
+        ("li", "li", "ul ol menu"),
+        ("dt dd", "dt dd", "dl"),
+        ("td th", "td th", "tr table"),
+        ("tr", "tr", "table"),
+        ("tbody tfoot", "thead tbody tfoot", "table"),
+        ("rt rp rb", "rt rp rb", "ruby"),
+        ("option", "option", "select"),
+    )
+    for name in names.split()
 }
 """Start tag -> (elements it closes, elements beyond which it closes nothing)."""
 _IN_HEAD = frozenset(
@@ -120,50 +86,57 @@ class _ClosingSoup(BeautifulSoup):
             if self._in_head() and any(map(str.strip, self.current_data)):
                 self.popTag()
             if len(data := "".join(self.current_data)) > 200:
-                self.current_data = [_WIDE_GAP.sub(_narrow, data)]
+                self.current_data = [
+                    _WIDE_GAP.sub(lambda gap: "\n\n" if "\n" in gap[0] else gap[0][:200], data)
+                ]
             super().endData(containerClass)
 
     def _in_head(self) -> bool:
         return self.currentTag is not None and self.currentTag.name == "head"
 
     def _close(self, closed: frozenset[str], borders: frozenset[str]) -> None:
-        open_name = None
         for tag in reversed(self.tagStack[-_LOOK_BACK:]):
             if tag.name in borders:
-                break
+                return
             if tag.name in closed:
-                open_name = tag.name
-                break
-        if open_name is not None:
-            self.handle_endtag(open_name)
-
-
-def _narrow(gap: re.Match[str]) -> str:
-    return "\n\n" if "\n" in gap[0] else gap[0][:200]
+                self.handle_endtag(tag.name)
+                return
 
 
 def parse_html(html: str) -> tuple[BeautifulSoup, bool]:
     """The tree of a page, and whether elements deeper than MAX_HTML_DEPTH were made flat text."""
-    for opening, closing in (
-        ("<!--", "-->"),
-        ("<?", ">"),
-    ):  # one left open makes the parser read the rest again and again
+    html = html.replace("```", "` ` `")  # in the text it would begin or end fenced code
+    # one left open makes the parser read the rest again and again
+    for opening, closing in (("<!--", "-->"), ("<?", ">")):
         head, mark, tail = html.rpartition(closing)
         html = head + mark + tail.replace(opening, "")
     head, mark, tail = html.rpartition(">")
     html = head + mark + tail.replace("<", "&lt;")  # the same for any tag: behind the last > there are none
     try:
         soup = _ClosingSoup(html, "html.parser")
-    except ParserRejectedMarkup:
-        soup = _ClosingSoup(
-            html.replace("<![", "["), "html.parser"
-        )  # the one thing it rejects: a broken marked section
+    except ParserRejectedMarkup:  # the one thing it rejects: a broken marked section
+        soup = _ClosingSoup(html.replace("<![", "["), "html.parser")
     return soup, _flatten(soup)
+
+
+def elements(nodes: Iterable[PageElement]) -> Iterator[Tag]:
+    """Those of the nodes that are no text."""
+    return (node for node in nodes if isinstance(node, Tag))
 
 
 def tags_named(root: Tag, names: Collection[str]) -> list[Tag]:
     """All elements below `root` of these names, in order; bs4's own search takes ten times as long."""
     return [node for node in root.descendants if isinstance(node, Tag) and node.name in names]
+
+
+def class_of(tag: Tag) -> str:
+    """The names of an element's classes, with blanks between."""
+    return " ".join(str(name) for name in tag.get_attribute_list("class") if name)
+
+
+def whole_words(words: str) -> re.Pattern[str]:
+    """What finds words in the names of classes: whole ones, parted by anything but letters."""
+    return re.compile(rf"(?<![a-z])(?:{words})(?![a-z])", re.IGNORECASE)
 
 
 def hollow(tag: Tag) -> None:
@@ -178,7 +151,7 @@ def _flatten(soup: BeautifulSoup) -> bool:
     stack: list[tuple[Tag, int]] = [(soup, 0)]
     while stack:
         tag, depth = stack.pop()
-        children = [child for child in tag.children if isinstance(child, Tag)]
+        children = list(elements(tag.children))
         if depth < MAX_HTML_DEPTH:
             stack.extend((child, depth + 1) for child in children)
         elif children:

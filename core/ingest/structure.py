@@ -3,8 +3,7 @@
 Tables and lists are groups of their own, with rows and top-level items as units; the text between is a group
 of sentences. A heading begins a new group and its words stay in the text, so every chunk is an exact slice
 and nothing is lost. Departs from algorithm 1 in two places: a table or list closes the text before it, and a
-heading with nothing below it but a deeper heading (the chapter's, right above the section's) joins that one's
-group.
+heading with nothing below it but a deeper heading joins that one's group.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 
 from core.base.types import CHUNK_TYPES, ChunkType
 from core.ingest.blocks import Block, parse_blocks
-from core.ingest.packing import Units, trimmed
+from core.ingest.packing import Units, sentences_of, trimmed
 from core.ingest.sentences import iter_sentences
 
 
@@ -84,18 +83,15 @@ def structure_layout(text: str) -> Layout:
                 and not text[body : block.start].strip()
             )
             if not joins:
-                _add_text(layout, text, path, start, block.start)
+                layout.add("text", path, sentences_of(text, start, block.start))
                 start = block.start
             headings = [*(heading for heading in headings if heading.level < block.level), block]
             body = block.end
         else:
-            _add_text(layout, text, path, start, block.start)
+            layout.add("text", path, sentences_of(text, start, block.start))
             borders = pairwise((*block.parts, block.end))
             layout.add(block.type, path, (span for a, b in borders for span in trimmed(text, a, b)))
             start = body = block.end
-    _add_text(layout, text, tuple(heading.title for heading in headings), start, len(text))
+    path = tuple(heading.title for heading in headings)
+    layout.add("text", path, sentences_of(text, start, len(text)))
     return layout
-
-
-def _add_text(layout: Layout, text: str, path: tuple[str, ...], start: int, end: int) -> None:
-    layout.add("text", path, ((start + a, start + b) for a, b in iter_sentences(text[start:end])))

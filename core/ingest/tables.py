@@ -1,11 +1,10 @@
 """Tables of a page: data as plain rows, layout as blocks.
 
-A table holds data when it has two rows of two cells or more and nothing says otherwise: role="presentation",
-a table inside it, or, without header cells and caption, a cell as long as an article, or most of its text in
-cells such as pages have, with a title above words, code of several lines, or a paragraph and a list, and no
-labels before them. A header cell or caption makes a small one data, too. A cell that spans rows or columns
-stands in each of them, so that every value is in its column; a table inside a table of data becomes words of
-its cell.
+A table holds data when it has two rows of two cells or more and nothing says otherwise: its role, a table
+inside it, or, without header cells and caption, a cell as long as an article, or most of its text in cells
+such as pages have and no labels before them. A header cell or caption makes a small one data, too. A cell
+that spans rows or columns stands in each of them, so that every value is in its column; a table inside a
+table of data becomes words of its cell.
 """
 
 from __future__ import annotations
@@ -18,10 +17,9 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PageElement
 
 from core.ingest.hidden import beside, described, is_spoken
-from core.ingest.inline import HEADINGS
 from core.ingest.limits import MAX_CELL_CHARACTERS, MAX_COLUMNS, MAX_REPEATED_CHARACTERS, MAX_SPANNED_CELLS
 from core.ingest.listings import read_listings
-from core.ingest.soup import hollow, tags_named
+from core.ingest.soup import HEADINGS, LOOK_AROUND, class_of, elements, hollow, tags_named
 
 _TABLE_PARTS = frozenset(["caption", "thead", "tbody", "tfoot", "tr", "td", "th", "colgroup", "col"])
 _CELLS = frozenset(["td", "th"])
@@ -60,8 +58,6 @@ _ICON = re.compile(
 )
 """Classes of signs that a font or style sheet draws."""
 _TASKS = re.compile(r"task|todo|to-do|check", re.IGNORECASE)
-_LOOK_AROUND = 12
-"""Nodes looked at for what stands beside a sign."""
 _LABEL_CHARACTERS = 40
 _INNER_CHARACTERS = 300
 """Of a table inside a table of data."""
@@ -92,14 +88,14 @@ def unwrap_layout_tables(soup: BeautifulSoup, *, from_office: bool = False) -> N
                 _flatten(inner)
             _tidy(soup, table, spans)
         else:
-            own = [part for part in tags_named(table, _TABLE_PARTS) if part.find_parent("table") is table]
-            for part in [table, *own]:
+            for part in [table, *_own_parts(table, table, _TABLE_PARTS)]:
                 part.name = "div"
 
 
 def name_signs(soup: BeautifulSoup) -> None:
-    """Gives cells without words what their signs are called, and cells and lines the signs that say yes or no
-    to their words. In tables and lists where no box is ticked or fixed, boxes are only there to be ticked.
+    """Gives cells without words what their signs are called, and cells and lines the signs of yes and no.
+
+    Boxes say so only in tables and lists where one is ticked or fixed.
     """
     _read_roles(soup)
     boxes = [box for box in tags_named(soup, ("input",)) if _is_checkbox(box)]
@@ -108,16 +104,15 @@ def name_signs(soup: BeautifulSoup) -> None:
     for cell in reversed(tags_named(soup, _CELLS)):
         if cell.get_text(strip=True) or cell.find("table") is not None:
             continue
-        for sign in [*(part for part in cell.descendants if isinstance(part, Tag)), cell]:
+        for sign in [*elements(cell.descendants), cell]:
             words = str(sign.get("aria-label") or sign.get("title") or "")
             if _is_checkbox(sign) and id(_around(sign, _LISTS)) in fixed:
                 sign.string = "✓" if sign.has_attr("checked") else "✗"
                 sign.name, sign.attrs = "span", {}
             elif (
                 words
-                and sign.name not in _TOLD
-                and not any(isinstance(part, Tag) and part.name in _TOLD for part in sign.descendants)
-                and not sign.get_text(strip=True)
+                and not tags_named(sign, _TOLD)
+                and not (sign.name in _TOLD or sign.get_text(strip=True))
             ):
                 sign.name = sign.name if sign is cell else "span"
                 sign.string = words
@@ -131,7 +126,7 @@ def name_signs(soup: BeautifulSoup) -> None:
 def _read_roles(soup: BeautifulSoup) -> None:
     """Makes tables of elements that say that they are one, its rows and its cells."""
     by_root: dict[int, list[Tag]] = {}
-    for part in [tag for tag in soup.descendants if isinstance(tag, Tag) and tag.get("role") in _ROLES]:
+    for part in [tag for tag in elements(soup.descendants) if tag.get("role") in _ROLES]:
         root = next((parent for parent in part.parents if parent.get("role") in _TABLE_ROLES), None)
         if root is not None and root.name != "table":
             by_root.setdefault(id(root), [root]).append(part)
@@ -146,6 +141,7 @@ def _read_roles(soup: BeautifulSoup) -> None:
 
 
 def _around(tag: Tag, names: Collection[str]) -> Tag | None:
+    """The nearest element around one; bs4's own search takes several times as long."""
     return next((parent for parent in tag.parents if parent.name in names), None)
 
 
@@ -155,9 +151,9 @@ def _is_checkbox(tag: Tag) -> bool:
 
 def _tick_items(tasks: Tag) -> None:
     """Marks the items of a list that are ticked by an attribute or a class, and those that are not."""
-    items = [item for item in tasks.contents if isinstance(item, Tag) and item.name == "li"]
+    items = [item for item in elements(tasks.contents) if item.name == "li"]
     states = [str(item.get("data-checked", "")) for item in items]
-    if _TASKS.search(str(tasks.get("class", ""))) and not any(states):
+    if _TASKS.search(class_of(tasks)) and not any(states):
         ticked = ["checked" in item.get_attribute_list("class") for item in items]
         states = [str(is_ticked).lower() for is_ticked in ticked]
     is_told = "true" in states
@@ -210,9 +206,7 @@ def _answer(sign: Tag, behind: PageElement | None) -> str:
     is_told = is_spoken(sign)
     if sign.has_attr("hidden") or "display:none" in str(sign.get("style", "")).replace(" ", ""):
         return ""
-    if isinstance(behind, Tag) and any(
-        is_spoken(part) for part in (behind, *behind.contents[:1]) if isinstance(part, Tag)
-    ):
+    if isinstance(behind, Tag) and any(map(is_spoken, elements([behind, *behind.contents[:1]]))):
         return ""
     words = sign.get_text() if is_told else described(sign)
     if sign.get_text().strip() not in ("", words.strip()):  # words in a drawing
@@ -231,9 +225,8 @@ def _answer(sign: Tag, behind: PageElement | None) -> str:
         icon = _ICON.fullmatch(str(name))
         is_over_block = isinstance(behind, Tag) and behind.name in _OVER and not (icon and icon[2])
         if icon and not is_over_block and ((icon[1] and not str(name).endswith("close")) or behind is None):
-            is_box = _around(sign, {"label"}) is not None or any(
-                near.name == "input" for near in beside(sign)
-            )
+            is_near_box = any(near.name == "input" for near in beside(sign))
+            is_box = is_near_box or _around(sign, {"label"}) is not None
             return "" if is_box else "✓" if icon[2] else "✗"
     return ""
 
@@ -241,7 +234,7 @@ def _answer(sign: Tag, behind: PageElement | None) -> str:
 def _beside(sign: Tag, *, is_behind: bool) -> PageElement | None:
     """The nearest node with words before or behind a sign in its line."""
     node: PageElement = sign
-    for _ in range(_LOOK_AROUND):
+    for _ in range(LOOK_AROUND):
         near = node.next_sibling if is_behind else node.previous_sibling
         if near is None:
             if node.parent is None or node.parent.name in _LINES:
@@ -258,7 +251,7 @@ def _beside(sign: Tag, *, is_behind: bool) -> PageElement | None:
 
 def _first_words(node: PageElement) -> str:
     """The first words of a node, if they stand near its beginning."""
-    nodes = islice(node.descendants, _LOOK_AROUND) if isinstance(node, Tag) else [node]
+    nodes = islice(node.descendants, LOOK_AROUND) if isinstance(node, Tag) else [node]
     texts = (str(text)[:_LABEL_CHARACTERS].strip() for text in nodes if isinstance(text, NavigableString))
     return next(filter(None, texts), "")
 
@@ -387,7 +380,7 @@ def _again(soup: BeautifulSoup, cell: Tag) -> Tag:
 
 
 def _names_in(cell: Tag) -> set[str]:
-    return {part.name for part in cell.descendants if isinstance(part, Tag)}
+    return {part.name for part in elements(cell.descendants)}
 
 
 def _is_laid_out(cell: Tag) -> bool:
@@ -411,9 +404,7 @@ def _is_label(cell: Tag) -> bool:
 
 
 def _is_page(table: Tag, rows: list[list[Tag]]) -> bool:
-    """Whether a table without header cells is the layout of a page. One that says that it has no border may
-    well be: then one part of a page is enough.
-    """
+    """Whether a table without header cells lays out a page; without a border one part of a page is enough."""
     if table.get("border") == "0":
         return any(_is_laid_out(cell) or tags_named(cell, ("h1", "h2", "hr")) for row in rows for cell in row)
     n_all = n_laid_out = n_labelled = n_unlabelled = 0
@@ -429,14 +420,15 @@ def _is_page(table: Tag, rows: list[list[Tag]]) -> bool:
     return 2 * n_laid_out > n_all and n_unlabelled >= n_labelled
 
 
+def _own_parts(table: Tag, within: Tag, names: Collection[str]) -> list[Tag]:
+    """Parts of a table, not of one inside it."""
+    return [part for part in tags_named(within, names) if part.find_parent("table") is table]
+
+
 def is_data_table(table: Tag, *, from_office: bool = False) -> bool:
     """Whether a table holds data, not layout."""
-    own = [row for row in tags_named(table, ("tr",)) if row.find_parent("table") is table]
-    rows = [
-        [cell for cell in tags_named(row, _CELLS) if cell.find_parent("table") is table]
-        for row in own
-        if row.get_text(strip=True)
-    ]
+    own = [row for row in _own_parts(table, table, ("tr",)) if row.get_text(strip=True)]
+    rows = [_own_parts(table, row, _CELLS) for row in own]
     if table.get("role") in ("presentation", "none"):
         return False
     is_short = all(len(cell.get_text()) <= MAX_CELL_CHARACTERS for row in rows for cell in row)

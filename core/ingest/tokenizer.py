@@ -1,7 +1,4 @@
-"""What chunking needs to know of a tokenizer.
-
-The real ones live with the encoders.
-"""
+"""What chunking needs to know of a tokenizer."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The child process that converts files.
+"""The child process that converts files, a job a file.
 
-`python -m core.ingest.worker`, a job a file. Its limits are those of core.base.child: memory, computing time
-and clock time a job, and no file may grow by a byte. Does not protect against errors in the interpreter
-itself.
+Its limits are those of core.base.child: memory, computing time and clock time a job, and no file may grow by
+a byte. Does not protect against errors in the interpreter itself.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from core.base.errors import BadDocument
 from core.ingest.limits import MAX_CONVERSION_BYTES
 
 _TITLE_CHARACTERS = 2_000
-"""Enough of a title for whoever clips it."""
 
 
 def main() -> None:
@@ -35,16 +33,13 @@ def main() -> None:
         except BadDocument as error:
             send_frame(answers, {"refused": str(error)})
             return
-        markdown, json_ld = (
-            converted.markdown.encode("utf-8", "surrogatepass"),
-            json.dumps(converted.json_ld).encode(),
-        )
+        markdown = converted.markdown.encode("utf-8", "surrogatepass")
         reply = {
             "title": converted.title[:_TITLE_CHARACTERS],
             "notices": [(notice.sentence, notice.at) for notice in converted.notices],
             "markdown": len(markdown),
         }
-        send_frame(answers, reply, markdown + json_ld)
+        send_frame(answers, reply, markdown + json.dumps(converted.json_ld).encode())
 
     serve(job, MAX_CONVERSION_BYTES)
 

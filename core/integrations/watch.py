@@ -34,7 +34,6 @@ _METHODS = {
 in another thread."""
 _COMPONENT = ("run", "run_async")
 _QUESTIONS = ("query", "query_bundle", "question", "queries")
-"""Arguments that hold one."""
 _INSIDE: ContextVar[frozenset[int]] = ContextVar("inside", default=frozenset())
 """Watched retrievers at work: where one's own two methods call each other, that is one call."""
 
@@ -99,7 +98,9 @@ def _watched(
             elif found is None:
                 _tell_once(name, "return no list of documents")
             else:
-                _keep(_run_of(query, found, name, took), book)
+                passages = tuple(_passage(document) for document in list(found)[:MAX_RETURNED])
+                asked = ForeignCall(check_query(query), passages, took)
+                _keep(ForeignRun(asked.query, (asked,), name), book)
         except Exception:  # whoever asked gets their answer all the same
             _logger.warning("a call of %s was not logged", name, exc_info=True)
 
@@ -136,21 +137,14 @@ def _question_of(arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
 
 
 def _documents_of(returned: Any) -> Collection[Any] | None:
-    """None for what is no list of them: a generator would be used up. A component that calls none of its
-    outputs documents has them in the longest that holds nothing else.
+    """None for what is no list of them: a generator would be used up. A component without an output called
+    documents has them in the longest that holds nothing else.
     """
     if isinstance(returned, dict):
         lists = (one for one in returned.values() if isinstance(one, list))
         others = (one for one in lists if all(hasattr(document, "content") for document in one))
         returned = returned["documents"] if "documents" in returned else max(others, key=len, default=None)
     return returned if isinstance(returned, Collection) else None
-
-
-def _run_of(query: str, found: Collection[Any], name: str, milliseconds: float) -> ForeignRun:
-    """Raises BadRequest for a question that can't be imported."""
-    query = check_query(query)
-    passages = tuple(_passage(document) for document in list(found)[:MAX_RETURNED])
-    return ForeignRun(query, (ForeignCall(query, passages, milliseconds),), name)
 
 
 def _passage(document: Any) -> ForeignPassage:

@@ -113,15 +113,12 @@ class Reach:
     def check(self, address: Address) -> None:
         """Raises BadRequest for a host that is not listed."""
         if self.listed is not None and address.origin not in {listed.origin for listed in self.listed}:
-            choice = "whoever runs it would have to list the host"
-            if self.listed:
-                choice = "choose one of " + ", ".join(map(str, self.listed))
+            listed = ", ".join(map(str, self.listed))
+            choice = f"choose one of {listed}" if listed else "whoever runs it would have to list the host"
             raise BadRequest(f"this server does not ask language models at {address.netloc}; {choice}")
 
     def places(self, address: Address) -> list[tuple[str, int]]:
-        """(IP, port) to connect to, best first. Raises LlmError for a forbidden host, OSError for unknown
-        ones.
-        """
+        """(IP, port) to connect to, best first. Raises LlmError for a forbidden host, OSError if unknown."""
         found = self.look_up(address.host, address.port, type=socket.SOCK_STREAM)
         places = [(str(place[0]), int(place[1])) for *_, place in found]
         if not self.private and not all(is_open(ip) for ip, _ in places):

@@ -81,7 +81,6 @@ class Client(ABC):
             )
         self.name, self.reply_tokens = name.strip(), reply_tokens
         self._refused: set[Structure | None] = set()
-        """Structures that it doesn't serve."""
 
     def chat(
         self,
@@ -96,9 +95,10 @@ class Client(ABC):
         began = time.perf_counter()
         ask = Ask(messages, sampling, draft or Draft(), cancelled, schema)
         try:
-            reply = (
-                replace(self._said(ask), structure=None) if schema is None else self._structured(ask, schema)
-            )
+            if schema is None:
+                reply = replace(self._said(ask), structure=None)
+            else:
+                reply = self._structured(ask, schema)
         except LlmError as error:
             milliseconds = 1000 * (time.perf_counter() - began)
             error.spent = replace(error.spent, milliseconds=milliseconds, structure=None)
@@ -145,17 +145,15 @@ class Client(ABC):
             if value is not None:
                 return replace(total, value=value)
             if first:
-                remedy = (
-                    "allow longer replies"
-                    if reply.cut
-                    else "try again, or choose a model that is better at JSON"
-                )
+                remedy = "try again, or choose a model that is better at JSON"
+                if reply.cut:
+                    remedy = "allow longer replies"
                 raise UnfitReply(
                     f"{self.called} twice gave no usable JSON object: {why}; {remedy}", total.cost
                 )
             first = reply
-            complaint = f"That reply can't be used: {why}. Reply again.\n\n{_schema_words(schema)}"
-            again = (Message("assistant", reply.text), Message("user", complaint))
+            complaint = Message("user", f"That reply can't be used: {why}. Reply again.")
+            again = (Message("assistant", reply.text), *with_words([complaint], schema))
             ask = replace(ask, messages=[*ask.messages, *again])
 
 
@@ -174,25 +172,22 @@ def estimated(ask: Ask, structure: Structure | None = "text") -> Reply:
 
 def _together(first: Reply, second: Reply) -> Reply:
     """The second of two turns, at the cost of both."""
+    cost = first.cost + second.cost
     return replace(
         second,
-        prompt_tokens=first.prompt_tokens + second.prompt_tokens,
-        completion_tokens=first.completion_tokens + second.completion_tokens,
+        prompt_tokens=cost.prompt_tokens,
+        completion_tokens=cost.completion_tokens,
         counted_by=second.counted_by if first.counted_by == second.counted_by else "estimate",
-        n_attempts=first.n_attempts + second.n_attempts,
+        n_attempts=cost.calls,
     )
-
-
-def _schema_words(schema: type[BaseModel]) -> str:
-    """The schema for a model whose server doesn't put it before it."""
-    text = json.dumps(schema.model_json_schema(), ensure_ascii=False)
-    return f"Reply with one JSON object that fits this JSON schema, and with nothing else:\n{text}"
 
 
 def with_words(messages: Sequence[Message], schema: type[BaseModel]) -> list[Message]:
     """The schema at the end of the last message: some chat templates take no further turn of the system."""
     *before, last = messages
-    return [*before, replace(last, content=f"{last.content}\n\n{_schema_words(schema)}")]
+    text = json.dumps(schema.model_json_schema(), ensure_ascii=False)
+    words = f"Reply with one JSON object that fits this JSON schema, and with nothing else:\n{text}"
+    return [*before, replace(last, content=f"{last.content}\n\n{words}")]
 
 
 class _Strict(GenerateJsonSchema):

@@ -46,8 +46,7 @@ def apart(text: str) -> tuple[str, str]:
             continue
         if inside == opens and not is_first:  # opened twice, or closed twice
             continue
-        before = text[at : tag.start()]
-        (said if opens else thoughts).append(before)
+        (said if opens else thoughts).append(text[at : tag.start()])
         at, inside, is_first = tag.end(), opens, False
     rest = _END.sub("", text[at:])
     if is_first:

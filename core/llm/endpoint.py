@@ -1,11 +1,10 @@
 """A model behind an OpenAI-compatible endpoint, by the openai client.
 
-vLLM, Ollama, llama.cpp, LM Studio, hosted ones, and the hub's inference. What may pass (429, 5xx, connections
-that fail) is tried again. What an endpoint refuses, a structure, a field of the request or the system's role,
-is not asked of it again by this client, once it has replied without. Every failure is one sentence that names
-the model and its host; the endpoint's own words stand in it as a short quotation without the key. An error
-says the same wherever it stands, in the status, in a reply or in the midst of a stream. A reply that says
-that it is whole is taken, however its connection ends.
+What may pass (429, 5xx, connections that fail) is tried again. What an endpoint refuses, a structure, a field
+of the request or the system's role, is not asked of it again by this client, once it has replied without.
+Every failure is one sentence that names the model and its host; the endpoint's own words stand in it as a
+short quotation without the key. An error says the same wherever it stands, in the status, in a reply or in
+the midst of a stream. A reply that says that it is whole is taken, however its connection ends.
 """
 
 from __future__ import annotations
@@ -25,14 +24,7 @@ from pydantic import BaseModel, Field, SecretStr, TypeAdapter, ValidationError
 
 from core.base.errors import BadRequest, UserError, quoted
 from core.llm.address import ANYWHERE, HUB, Address, Reach, read_address
-from core.llm.client import (
-    MAX_REPLY_CHARACTERS,
-    Ask,
-    Client,
-    estimated,
-    strict_schema,
-    without_system,
-)
+from core.llm.client import MAX_REPLY_CHARACTERS, Ask, Client, estimated, strict_schema, without_system
 from core.llm.draft import mended, opened_before
 from core.llm.protocol import Cost, LlmError, NotAnswered, Reply, Structure
 from core.llm.wire import CheckedTransport, Failed, Patience, from_thread, pause
@@ -132,9 +124,8 @@ class EndpointLlm(Client):
         return f"{self.name} at {self.address.netloc}"
 
     def _complete(self, ask: Ask) -> Reply:
-        structures: list[Structure] = ["text"]
-        if ask.schema:
-            structures = [structure for structure in _STRUCTURES if structure not in self._refused]
+        offered = [structure for structure in _STRUCTURES if structure not in self._refused]
+        structures: list[Structure] = offered if ask.schema else ["text"]
         refused: set[Structure | None] = set()
         spared = {*self._spared}
         n_requests = n_failures = 0
@@ -154,14 +145,11 @@ class EndpointLlm(Client):
                     refused.add(structures.pop(0))
                     n_failures = 0
                     continue
-                wait = self._patience.first_wait * 2 ** (n_failures - 1)
+                patience, wait = self._patience, self._patience.first_wait * 2 ** (n_failures - 1)
                 if failure.wait is not None and failure.wait >= 0:
                     wait = failure.wait
-                if (
-                    not failure.again
-                    or n_failures >= self._patience.attempts
-                    or wait > self._patience.longest_wait
-                ):
+                is_over = n_failures >= patience.attempts or wait > patience.longest_wait
+                if is_over or not failure.again:
                     tries = f", {n_failures} times in a row" if n_failures > 1 else ""
                     raise LlmError(f"{self.called} {failure.words}{tries}", Cost(n_requests)) from None
             else:
@@ -283,12 +271,9 @@ class EndpointLlm(Client):
             try:
                 with client:
                     # plain values: its types would take a hostile answer at its word
+                    kind = openai.Stream[object]
                     stream = client.post(
-                        "/chat/completions",
-                        body=body,
-                        cast_to=object,
-                        stream=True,
-                        stream_cls=openai.Stream[object],
+                        "/chat/completions", body=body, cast_to=object, stream=True, stream_cls=kind
                     )
                     for event in self._heard(stream):
                         put(event)
@@ -336,7 +321,6 @@ class EndpointLlm(Client):
             raise TypeError
 
     def _failed(self, error: Exception, client: openai.OpenAI) -> Failed:
-        """What went wrong, in words."""
         import openai
 
         if isinstance(error, openai.APIStatusError):
@@ -369,7 +353,6 @@ class EndpointLlm(Client):
         return Failed(f"broke off with an error{quoted(said)}; try again later", again, said=said)
 
     def _without_key(self, said: str) -> str:
-        """Some repeat it."""
         return (said.replace(self._key.get_secret_value(), "***") if self._key else said)[:_MAX_SAID]
 
     def _refusal(self, status: int, said: str) -> Failed:
@@ -463,22 +446,24 @@ def _field_of(body: Any) -> str:
     return field if isinstance(field, str) else ""
 
 
+def _parts(content: Any) -> list[dict[str, Any]]:
+    """The parts of a content, some of them thoughts; none of one that is no list."""
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+
+
 def _text(content: Any) -> str:
-    """The text of a content, which may come in parts, some of them thoughts."""
-    if isinstance(content, list):
-        parts = [part for part in content if isinstance(part, dict)]
-        texts = [part.get("text") for part in parts if part.get("type") in _SAID]
-        return "".join(text for text in texts if isinstance(text, str))
-    return content if isinstance(content, str) else ""
+    """What a content says."""
+    if isinstance(content, str):
+        return content
+    texts = [part.get("text") for part in _parts(content) if part.get("type") in _SAID]
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _thought(turn: dict[str, Any]) -> str:
     """What a turn thinks, in a field beside its content, or in parts of it."""
-    content = turn.get("content")
-    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    thoughts = [part for part in _parts(turn.get("content")) if part.get("type") not in _SAID]
     beside = _text(turn.get("reasoning_content")) or _text(turn.get("reasoning"))
-    thoughts = [part.get("thinking", part.get("text")) for part in parts if part.get("type") not in _SAID]
-    return beside + "".join(map(_text, thoughts))
+    return beside + "".join(_text(part.get("thinking", part.get("text"))) for part in thoughts)
 
 
 def _first(choices: Any) -> dict[str, Any]:

@@ -55,7 +55,6 @@ class LocalLlm(Client):
         ends = self._model.generation_config.eos_token_id
         of_model = ends if isinstance(ends, list) else [ends]
         self._ends = frozenset({*of_model, self._tokenizer.eos_token_id} - {None})
-        """Tokens that end a reply."""
         self._shape = self._model.config.get_text_config()
         self._window = int(getattr(self._shape, "max_position_embeddings", self._tokenizer.model_max_length))
         """Tokens that it reads and writes in all."""
@@ -135,11 +134,8 @@ class LocalLlm(Client):
         failure = ""
         for turns in (messages, without_system(messages)):  # some templates know no system
             try:
-                text = self._tokenizer.apply_chat_template(
-                    [{"role": turn.role, "content": turn.content} for turn in turns],
-                    tokenize=False,
-                    add_generation_prompt=True,
-                )
+                chat = [{"role": turn.role, "content": turn.content} for turn in turns]
+                text = self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
                 return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
             except Exception as error:  # a template is a program, and may raise anything
                 failure = quoted(str(error))

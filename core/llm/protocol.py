@@ -31,7 +31,6 @@ class Cost:
     completion_tokens: int = 0
     milliseconds: float = 0.0
     structure: Structure | None = None
-    """How the structured reply was got."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(

@@ -140,13 +140,12 @@ class CheckedTransport(httpx2.BaseTransport):
         is_reply = answer.status_code == 200
         if is_reply and "html" in content_type:
             raise Failed("answered with a web page; check the address")
-        shown = {"Content-Type": content_type}
-        shown |= {name: answer.headers.get(name, "") for name in ("Retry-After", "Retry-After-Ms")}
+        waits = {name: answer.headers.get(name, "") for name in ("Retry-After", "Retry-After-Ms")}
+        shown = {"Content-Type": content_type, **waits}
         is_packed = answer.headers.get("content-encoding", "").strip().lower() in _UNPACKED
         body = self._bounded(answer.iter_bytes() if is_packed else answer.iter_raw(), is_reply)
-        if is_reply:
-            body = _data_of(body)
-        return httpx2.Response(answer.status_code, headers=shown, content=body)
+        content = _data_of(body) if is_reply else body
+        return httpx2.Response(answer.status_code, headers=shown, content=content)
 
     def _bounded(self, pieces: Iterable[bytes], is_reply: bool) -> Iterator[bytes]:
         """A body; a reply in one piece, whatever it is called, becomes the one event of a stream."""

@@ -1,10 +1,9 @@
 """Which agent or method a document gets where nobody chose one.
 
-The one rule, for the app, commands and evaluations alike. A story is a
-text in which fact-like sentences ("Felix went to the barn.") recur in the same words, whatever stands between
-them. Measured (docs/q-rag.md): such sentences are 45 % to 97 % of the fact-like ones of generated stories
-of any length, and none, in one case 2 of 27, of those of 113 novels, histories, manuals and meetings. A few
-facts hidden in a novel are not seen.
+A story is a text in which fact-like sentences ("Felix went to the barn.") recur in the same words. Measured
+(docs/q-rag.md): such sentences are 45 % to 97 % of the fact-like ones of generated stories of any length, and
+none, in one case 2 of 27, of those of 113 novels, histories, manuals and meetings. A few facts hidden in a
+novel are not seen.
 """
 
 from __future__ import annotations
@@ -51,9 +50,7 @@ class Choice:
 
 
 def choose(document: Document, specs: Mapping[str, CheckpointSpec]) -> Choice:
-    """The first of the checkpoints, by name, that suits stories where the document is one, else the first
-    that suits its kind, else the first of all.
-    """
+    """The first checkpoint that suits stories where it is one, else its kind, else the first of all."""
     kinds = ("story", document.kind) if is_story(document) else (document.kind,)
     suited = (name for kind in kinds for name, spec in specs.items() if kind in spec.suits)
     name = next(suited, next(iter(specs)))

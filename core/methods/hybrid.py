@@ -27,12 +27,14 @@ WORD_WEIGHT = 0.3
 """Of BM25's share beside the cosine."""
 
 
-class Hybrid:
-    """Cosine and words in one sum: cosine + WORD_WEIGHT * BM25 / (largest BM25 of the query over the corpus),
-    one weight for all documents.
+def hybrid_scores(encoder: DualEncoder, query: str, corpus: Searchable) -> np.ndarray:
+    """(N,) float32 cosine + WORD_WEIGHT * BM25 / (largest BM25 of the query over the corpus, if any)."""
+    shares = corpus.words.shares(words_of(query))
+    return query_cosines(encoder, query, corpus) + np.float32(WORD_WEIGHT) * shares
 
-    The words' part is 0 for all chunks where none shares a word with the query.
-    """
+
+class Hybrid:
+    """Cosine and words in one sum, one weight for all documents."""
 
     name = HYBRID.name
 
@@ -42,11 +44,9 @@ class Hybrid:
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""
         query = check(query, corpus, config)
-        words = corpus.words  # counting them is no part of a search's time
+        _ = corpus.words  # counting them is no part of a search's time
         started = time.perf_counter()
-        scores = query_cosines(self.encoder, query, corpus) + np.float32(WORD_WEIGHT) * words.shares(
-            words_of(query)
-        )
+        scores = hybrid_scores(self.encoder, query, corpus)
         yield from one_look_events(
             self.name, self.encoder.spec.name, query, corpus, config, scores, ranked(scores, config), started
         )

@@ -1,10 +1,8 @@
 """What every retrieval method keeps to.
 
-The protocol, the facts to be told of it, and the events of one look. Every method turns (query, corpus,
-config) into the same events, scores of all chunks included, so that one view, one log and one comparison
-serve them all. A method that looks once shows the same scores at each of its steps. `config.step_budget`
-bounds the evidence of every method but threshold, whose evidence is as large as its rule makes it; randomness
-comes from `config.seed`. `core.methods.registry` lists the methods.
+Every method turns (query, corpus, config) into the same events, scores of all chunks included, so that one
+view, one log and one comparison serve them all. `config.step_budget` bounds the evidence of all but
+threshold; randomness comes from `config.seed`. `core.methods.registry` lists the methods.
 """
 
 from __future__ import annotations
@@ -56,13 +54,10 @@ class Retriever(Protocol):
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """Events of one run. Raises BadRequest before the first."""
-        ...
 
 
 def check(query: str, corpus: Searchable, config: EpisodeConfig) -> str:
-    """The query as a run searches with it, checked where the run begins. Raises BadRequest for a query or
-    settings that this corpus can't be searched with.
-    """
+    """The query as a run searches with it. Raises BadRequest for what this corpus can't be searched with."""
     config.check_against(len(corpus))
     if config.searched:
         raise BadRequest("only an agent can be asked while chunks are being embedded; wait until all are")
@@ -83,12 +78,9 @@ def query_cosines(encoder: DualEncoder, query: str, corpus: Searchable) -> np.nd
 
 def ranked(scores: np.ndarray, config: EpisodeConfig) -> list[int]:
     """Ids of the best `step_budget` chunks that aren't forbidden, equals in document order."""
-    n = min(len(scores), config.step_budget + len(config.forbidden))
-    if n < len(scores):
-        kth = np.partition(scores, len(scores) - n)[len(scores) - n]
-        ids = np.flatnonzero(scores >= kth)
-    else:
-        ids = np.arange(len(scores))
+    ids, n_others = np.arange(len(scores)), len(scores) - config.step_budget - len(config.forbidden)
+    if n_others > 0:
+        ids = np.flatnonzero(scores >= np.partition(scores, n_others)[n_others])
     return allowed(ids[np.argsort(-scores[ids], kind="stable")], config)
 
 

@@ -1,7 +1,4 @@
-"""The registry of retrieval methods.
-
-A line a method, in the order in which they are listed everywhere.
-"""
+"""The retrieval methods, in the order in which they are listed everywhere."""
 
 from __future__ import annotations
 
@@ -59,9 +56,7 @@ IMPORTED, IMPORTED_BY_RANK = "imported:", "imported-ranks:"
 
 
 def facts_of(name: str) -> Method:
-    """What there is to be told of a run's method, also of one that ran elsewhere, or that another
-    version logged.
-    """
+    """What there is to be told of a run's method, also of one that ran elsewhere or in another version."""
     for prefix, score_name, how in ((IMPORTED, "score", ""), (IMPORTED_BY_RANK, "1/rank", " by rank")):
         if name.startswith(prefix):
             label = name.removeprefix(prefix)
@@ -82,18 +77,14 @@ def notice_of(trace: Trace) -> str:
 
 
 def vectors_of(name: str, agent: str) -> str:
-    """Name of the checkpoint whose vectors a method without an agent searches, where documents are open under
-    `agent`: its policy's, else the untrained one. Raises BadCheckpoint.
-    """
+    """Checkpoint whose vectors a method without an agent searches beside `agent`. Raises BadCheckpoint."""
     return read_card(policy_for(agent)).encoder if name == RESRAG_METHOD.name else PLAIN
 
 
 def build_retriever(
     name: str, agent: DualEncoder, plain: DualEncoder, llm: Llm | None = None
 ) -> tuple[Retriever, DualEncoder]:
-    """A method and the encoder it searches with. `plain`: what `vectors_of` names. `llm`: for the method that
-    asks one, which refuses every question without. Raises BadRequest.
-    """
+    """(method, the encoder it searches with). `plain`: what `vectors_of` names. Raises BadRequest."""
     check_names([name], (*BY_ENCODER, RESRAG_LLM))
     if name == RESRAG_LLM:
         return LlmEvidenceSet(llm, plain), plain
@@ -104,12 +95,9 @@ def build_retriever(
 
 def retrieve_all(retriever: Retriever, episodes: Sequence[Episode]) -> list[Trace]:
     """Complete runs, in order; an unplanned agent embeds the states of all together. Raises BadRequest."""
-    if not isinstance(retriever, AgentRetriever) or any(
-        episode.config.beam_width > 1 for episode in episodes
-    ):
-        return [
-            fold(retriever.retrieve(episode.query, episode.corpus, episode.config)) for episode in episodes
-        ]
+    plans = any(episode.config.beam_width > 1 for episode in episodes)
+    if plans or not isinstance(retriever, AgentRetriever):
+        return [fold(retriever.retrieve(one.query, one.corpus, one.config)) for one in episodes]
     events: list[list[Event]] = [[] for _ in episodes]
     for i, event in retriever.agent.run_batch(episodes):
         events[i].append(event)

@@ -1,7 +1,4 @@
-"""Every chunk that is like enough to the query.
-
-Their number is not bounded.
-"""
+"""Every chunk that is like enough to the query, however many."""
 
 from __future__ import annotations
 
@@ -27,11 +24,9 @@ THRESHOLD = Method(
 
 
 class Threshold:
-    """Every chunk whose cosine with the query reaches a threshold, best first (the label heuristic of RES-RAG
-    section 3.4.1), however many these are.
+    """Every chunk whose cosine reaches a threshold, best first (label heuristic of RES-RAG section 3.4.1).
 
-    The run's own configuration says so: its step budget is the smaller of MAX_CHUNKS and the number of
-    chunks, whatever was asked for.
+    The step budget of its runs is the smaller of MAX_CHUNKS and the number of chunks.
     """
 
     name = THRESHOLD.name
@@ -41,12 +36,8 @@ class Threshold:
 
     def __init__(self, encoder: DualEncoder) -> None:
         """By default the encoder's calibrated threshold, else RES-RAG's 0.4, made for another encoder."""
-        self.encoder = encoder
-        self.threshold = (
-            encoder.spec.cosine_threshold
-            if encoder.spec.cosine_threshold is not None
-            else self.PAPER_THRESHOLD
-        )
+        self.encoder, own = encoder, encoder.spec.cosine_threshold
+        self.threshold = self.PAPER_THRESHOLD if own is None else own
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""

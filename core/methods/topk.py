@@ -37,6 +37,7 @@ class TopK:
     """The k chunks nearest to the query vector, by FAISS; positions play no part."""
 
     name = TOPK.name
+    in_document_order = False
 
     def __init__(self, encoder: DualEncoder) -> None:
         self.encoder = encoder
@@ -51,26 +52,19 @@ class TopK:
         scores = corpus.index.q_values(vector, np.zeros(len(corpus)))
         # FAISS orders equals as it likes; here the first in document order wins
         near = np.flatnonzero(scores >= scores[ids].min())
-        ranked = self.handed_over(allowed(near[np.argsort(-scores[near], kind="stable")], config))
+        ranked = allowed(near[np.argsort(-scores[near], kind="stable")], config)
+        ranked = sorted(ranked) if self.in_document_order else ranked
         yield from one_look_events(
             self.name, self.encoder.spec.name, query, corpus, config, scores, ranked, started
         )
-
-    def handed_over(self, ranked: list[int]) -> list[int]:
-        """The chunks in the order of the steps."""
-        return ranked
 
 
 class TopKInOrder(TopK):
     """The chunks of top-k, each later in the text than the one before.
 
     The order is one for a language model that reads chunks as they are chosen. Our readers read evidence in
-    document order whatever the method; of the order of choice they know ranks alone, by which they prefer an
-    early find.
+    document order whatever the method.
     """
 
     name = DOCUMENT_ORDER.name
-
-    def handed_over(self, ranked: list[int]) -> list[int]:
-        """By their place in the text."""
-        return sorted(ranked)
+    in_document_order = True

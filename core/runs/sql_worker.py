@@ -1,9 +1,9 @@
 """The child process that answers one SQL query.
 
-Whoever asks may write any SQL, so this process has nothing to lose: it opens a snapshot of the log to read,
-nothing else, with DuckDB's access to files, network, extensions, Python objects and settings locked; it
-accepts exactly one SELECT; and `core.base.child` bounds its memory, computing time and files. It lies outside
-of `core.runs.log`, whose libraries it does without, so that it starts in a tenth of a second.
+Whoever asks may write any SQL, so this process opens a snapshot of the log to read, with DuckDB's access to
+files, network, extensions, Python objects and settings locked; it accepts exactly one SELECT; and
+`core.base.child` bounds its memory, time and files. It does without the libraries of `core.runs.log`, so that
+it starts in a tenth of a second.
 """
 
 from __future__ import annotations
@@ -18,8 +18,12 @@ from core.base.child import answering_end, send_frame, serve
 
 MAX_MEMORY_BYTES = 1 << 30
 """What a query may take beyond what this process has when it begins."""
-
-Answer = dict[str, Any]
+MAX_ROWS = 1_000
+MAX_COLUMNS = 64
+MAX_CELL = 2_000
+"""Characters of a cell; the rest is left out."""
+MAX_CHARACTERS = 4_000_000
+"""Of all cells together; rows after that are left out."""
 
 _SETTINGS = {
     "threads": 1,
@@ -36,7 +40,8 @@ def main() -> None:
     answers = answering_end()
 
     def job(order: Mapping[str, Any], _: bytes) -> None:
-        send_frame(answers, {}, json.dumps(_answer(_open(order["path"], order["catalog"]), order)).encode())
+        answer = _answer(_open(order["path"], order["catalog"]), order["sql"])
+        send_frame(answers, {}, json.dumps(answer).encode())
 
     serve(job, MAX_MEMORY_BYTES)
 
@@ -51,37 +56,35 @@ def _open(path: str, catalog: str) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, order: Mapping[str, Any]) -> Answer:
+def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     try:
-        statements = connection.extract_statements(order["sql"])
+        statements = connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             return {"refused": ", ".join(statement.type.name for statement in statements) or "none"}
         connection.execute(statements[0])
-        columns = [column[0][: order["max_cell"]] for column in connection.description or ()]
-        rows, more = _rows(connection, order)
+        columns = [column[0][:MAX_CELL] for column in connection.description or ()]
+        rows, more = _rows(connection)
     except duckdb.OutOfMemoryException:
         raise MemoryError from None
     except duckdb.Error as error:
         return {"error": str(error).strip()[:2_000]}
-    return {"columns": columns[: order["max_columns"]], "rows": rows, "more": more}
+    return {"columns": columns[:MAX_COLUMNS], "rows": rows, "more": more}
 
 
-def _rows(
-    connection: duckdb.DuckDBPyConnection, order: Mapping[str, Any]
-) -> tuple[list[list[str | None]], bool]:
-    """Cells as text, as many rows as the order allows, and whether there are more."""
+def _rows(connection: duckdb.DuckDBPyConnection) -> tuple[list[list[str | None]], bool]:
+    """Cells as text, as many rows as are allowed, and whether there are more."""
     rows: list[list[str | None]] = []
-    left = order["max_characters"]
+    left = MAX_CHARACTERS
     while (row := connection.fetchone()) is not None:
-        if len(rows) == order["max_rows"] or left < 0:
+        if len(rows) == MAX_ROWS or left < 0:
             return rows, True
-        cells = [_cell(value, order["max_cell"]) for value in row[: order["max_columns"]]]
+        cells = [_cell(value) for value in row[:MAX_COLUMNS]]
         left -= sum(len(cell or "") for cell in cells)
         rows.append(cells)
     return rows, False
 
 
-def _cell(value: object, longest: int) -> str | None:
+def _cell(value: object) -> str | None:
     match value:
         case None:
             return None
@@ -93,7 +96,7 @@ def _cell(value: object, longest: int) -> str | None:
             text = json.dumps(value, ensure_ascii=False, default=str)
         case _:
             text = str(value)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,4 @@
-"""What a study yields.
-
-Tables and charts as plain data, and their Markdown. How charts are drawn is decided elsewhere
-(`core.views.svg`, `core.views.figures`).
-"""
+"""What a study yields: tables and charts as plain data and Markdown."""
 
 from __future__ import annotations
 
@@ -77,15 +73,14 @@ def markdown(report: Report) -> str:
     - Mind this.
     <BLANKLINE>
     """
-    blocks = [f"**{table.title}**\n\n{_lines(table)}" for table in report.tables]
+    blocks = []
+    for table in report.tables:
+        head, *lines = [f"| {' | '.join(map(cell_text, row))} |" for row in (table.columns, *table.rows)]
+        rule = f"|{'---|' * len(table.columns)}"
+        blocks.append("\n".join([f"**{table.title}**\n", head, rule, *lines]))
     if report.notes:
         blocks.append("\n".join(f"- {note}" for note in report.notes))
     return "\n\n".join(blocks) + "\n"
-
-
-def _lines(table: Table) -> str:
-    head, *lines = [f"| {' | '.join(map(cell_text, cells))} |" for cells in (table.columns, *table.rows)]
-    return "\n".join([head, f"|{'---|' * len(table.columns)}", *lines])
 
 
 def cell_text(cell: Cell) -> str:
@@ -96,16 +91,12 @@ def cell_text(cell: Cell) -> str:
 
 
 def mean_with_interval(values: Sequence[float | None]) -> str | None:
-    """See `with_interval`."""
-    return with_interval(mean(values), interval(values))
-
-
-def with_interval(value: float | None, ends: tuple[float, float] | None) -> str | None:
     """A mean with its confidence interval, None where it was not measured.
 
-    >>> with_interval(0.954, (0.94, 0.97))
-    '0.954 [0.940, 0.970]'
+    >>> mean_with_interval([0.5] * 9), mean_with_interval([None])
+    ('0.500 [0.500, 0.500]', None)
     """
+    value, ends = mean(values), interval(values)
     if value is None:
         return None
     return f"{value:.3f}" if ends is None else f"{value:.3f} [{ends[0]:.3f}, {ends[1]:.3f}]"

@@ -1,7 +1,4 @@
-"""Why a run ended, in a sentence.
-
-Pages, exported files and commands all take it from here.
-"""
+"""Why a run ended, in a sentence, for pages, files and commands."""
 
 from __future__ import annotations
 
@@ -26,12 +23,10 @@ def end_sentence(trace: Trace) -> str:
         return "Its evaluator accepted the answer." if accepted else "Its depth or budget is used up."
     if notice := notice_of(trace):
         return f"{notice[0].upper()}{notice[1:]}."
+    if method.foreign and not trace.steps:
+        return f"{method.label} returned none of it."
     if method.foreign:
-        return (
-            f"That is what {method.label} returned."
-            if trace.steps
-            else f"{method.label} returned none of it."
-        )
+        return f"That is what {method.label} returned."
     match stopped.reason:
         case "budget" if len(trace.chosen) == trace.started.n_chunks:
             return "Every chunk is chosen; smaller ones would tell more apart."
@@ -70,18 +65,13 @@ def sparc_end_sentence(trace: SparcTrace) -> str:
     if stopped is None:
         return "It did not come to an end."
     by_then = "this is the best answer by then." if stopped.branch else "no branch had an answer by then."
+    at_depth = "no branch had an answer."
+    if stopped.answer.strip():
+        at_depth = "this is the best branch's answer, which no evaluator accepted."
+    name = branch_name(stopped.round, stopped.branch)
     words: dict[EndReason, str] = {
-        "accepted": (
-            f"The evaluator accepted the answer of branch {branch_name(stopped.round, stopped.branch)}."
-        ),
-        "depth": (
-            f"The depth of {config.depth} is used up; "
-            + (
-                "this is the best branch's answer, which no evaluator accepted."
-                if stopped.answer.strip()
-                else "no branch had an answer."
-            )
-        ),
+        "accepted": f"The evaluator accepted the answer of branch {name}.",
+        "depth": f"The depth of {config.depth} is used up; {at_depth}",
         "tokens": f"The budget of {_counted(config.max_tokens or 0, 'token')} is used up; {by_then}",
         "calls": f"The budget of {_counted(config.max_calls or 0, 'call')} is used up; {by_then}",
         "failed": f"An agent could not go on; {by_then}",

@@ -1,12 +1,10 @@
-"""What methods found in common, and where each of them looked.
-
-Pure functions of chosen chunks and traces. A chunk which a review took back was not found.
-"""
+"""What methods found in common, and where each of them looked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
@@ -17,8 +15,7 @@ from core.methods.qrag.policy import TIE, place
 from core.methods.registry import facts_of
 
 Chosen = Mapping[str, Sequence[int]]
-"""Chunk ids in order of choice, without those taken back, by name of the method; only methods that answered.
-"""
+"""Chunk ids in order of choice, without those taken back, by name of each method that answered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +31,6 @@ class Column:
     answer: EvidenceAnswer | None = None
     """From its evidence, where somebody read that."""
     known_answer: str = ""
-    """Empty where nobody knows it."""
     notices: tuple[str, ...] = ()
     """What there is to say of the documents under a trained agent."""
 
@@ -46,8 +42,8 @@ def found_by(chosen: Chosen) -> dict[int, tuple[str, ...]]:
     >>> found_by({"a": [3, 1], "b": [1]})
     {3: ('a',), 1: ('a', 'b')}
     """
-    longest = max(map(len, chosen.values()), default=0)
-    order = dict.fromkeys(ids[step] for step in range(longest) for ids in chosen.values() if step < len(ids))
+    steps = zip_longest(*chosen.values())
+    order = dict.fromkeys(chunk_id for step in steps for chunk_id in step if chunk_id is not None)
     return {chunk_id: tuple(name for name, ids in chosen.items() if chunk_id in ids) for chunk_id in order}
 
 
@@ -82,8 +78,7 @@ def overlap(a: Sequence[int], b: Sequence[int]) -> float | None:
 
 
 def first_look_rank(trace: Trace, chunk_id: int) -> int | None:
-    """Place of a chunk among all when the method had seen the question only, 1 is best, equals in document
-    order.
+    """Place of a chunk among all when the method had seen the question only, 1 is best.
 
     None where the method looked at nothing, and for a chunk that it can't find: one that shares no word with
     the question, for BM25, and one that a retriever elsewhere didn't return.
@@ -104,15 +99,14 @@ def looks(trace: Trace) -> list[tuple[np.ndarray, tuple[int, ...]]]:
     once, or before each choice. Equal scores one after the other are one look: a log has them once a step.
     """
     seen: list[tuple[np.ndarray, tuple[int, ...]]] = []
-    last = None
     events: list[StepTaken | Stopped] = [*trace.steps, *([trace.stopped] if trace.stopped else [])]
     for event in events:
         if event.scores is None:
             continue
+        values = event.scores.q_values
         taken = (event.chunk_id,) if isinstance(event, StepTaken) else ()
-        if last is not None and np.array_equal(event.scores.q_values, last, equal_nan=True):
-            seen[-1] = (seen[-1][0], (*seen[-1][1], *taken))
+        if seen and np.array_equal(values, seen[-1][0], equal_nan=True):
+            seen[-1] = (values, (*seen[-1][1], *taken))
         else:
-            seen.append((event.scores.q_values, taken))
-        last = event.scores.q_values
+            seen.append((values, taken))
     return seen

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, takewhile
 
 from core.base.events import StepTaken
 from core.base.types import DocumentKind, Workspace
@@ -33,6 +33,7 @@ _NUMBERING = frozenset(["", "#", "no", "no.", "nr", "nr.", "rank", "n°", "№"]
 """Heads of a first column that numbers the rows, and names none."""
 _LEADING = re.compile(r"(?:#{1,6} [^\n]*\n\s*)+(?=\S)")
 """Headings that run into a sentence."""
+_HEADING = re.compile(r"#{1,6} [^\n]*\n?")
 _CELL = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"[\s:|-]*")
 
@@ -137,7 +138,8 @@ def place_of(words: str, text: str) -> tuple[int, int] | None:
     >>> place_of("mill", "The miller went to the Mill.")
     (23, 27)
     """
-    match = _whole(words.strip()).search(text) if words.strip() else None
+    word = re.escape(words.strip())
+    match = re.search(rf"(?<!\w){word}(?!\w)", text, re.IGNORECASE) if word else None
     return None if match is None else match.span()
 
 
@@ -156,13 +158,12 @@ def _sentences(passage: ChunkInPlace) -> list[tuple[int, int]]:
     for at, (start, end) in enumerate(spans):
         if headings := _LEADING.match(passage.text, start, end):
             spans[at] = headings.end(), end
-    said = [span for span in spans if not _is_mark(passage.text[slice(*span)])]
+    said = [
+        (start, end)
+        for start, end in spans
+        if not _HEADING.fullmatch(passage.text, start, end) and not _is_rule(passage.text[start:end])
+    ]
     return said or spans or [(passage.start, passage.end)]
-
-
-def _is_mark(sentence: str) -> bool:
-    """Whether it is a heading, or the rule below a table's head."""
-    return bool(re.match(r"#{1,6} [^\n]*$", sentence)) or _is_rule(sentence)
 
 
 def _is_rule(line: str) -> bool:
@@ -170,9 +171,7 @@ def _is_rule(line: str) -> bool:
 
 
 def _best(text: str, sentences: Sequence[tuple[int, int]], words: Sequence[str]) -> tuple[int, int]:
-    """The sentence with most of the words, long ones and those that few sentences have counting more; the
-    first of several.
-    """
+    """The first sentence with most of the words, long ones and those that few have counting more."""
     held = {span: {word for _, _, own in located(text[slice(*span)]) for word in own} for span in sentences}
     scores = dict.fromkeys(sentences, 0.0)
     for word in dict.fromkeys(words):
@@ -198,10 +197,6 @@ def _telling(
     return start - at, start + behind
 
 
-def _whole(word: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
-
-
 def _cell(text: str, start: int, end: int) -> tuple[str, int, int] | None:
     """The heads of a cell's row and column, "Old mill · built: ", and where the cell is; None for what is in
     no row of a table.
@@ -215,11 +210,7 @@ def _cell(text: str, start: int, end: int) -> tuple[str, int, int] | None:
     borders = [border.start() for border in _CELL.finditer(row, offset)]
     column = sum(border < start - first for border in borders)
     lines = text[max(0, first - _HEAD) : first].splitlines()
-    own: list[str] = []
-    for line in reversed(lines):
-        if not line.lstrip().startswith("|"):
-            break
-        own.append(line)
+    own = list(takewhile(lambda line: line.lstrip().startswith("|"), reversed(lines)))
     rule = next((at for at, line in enumerate(own) if _is_rule(line)), None)
     head = _cells(own[rule + 1]) if rule is not None and rule + 1 < len(own) else []
     cells = _cells(row)
@@ -261,9 +252,9 @@ def _around(before: str, mark: str, after: str, most: int) -> Excerpt:
     """What stands before and behind, together at most so long; a third of it before."""
     before, after = before.lstrip(), after.rstrip()
     if len(before) + len(after) > most:
-        room = most // 3
-        if len(before) > room:
-            before = "… " + before[_next_word(before, len(before) - room) :]
+        if (cut := len(before) - most // 3) > 0:
+            space = before.find(" ", cut, cut + 21)
+            before = "… " + before[cut if space < 0 else space + 1 :]
         after = _cut_end(after, max(most - len(before), most // 2))
     return Excerpt(before, mark, after)
 
@@ -274,8 +265,3 @@ def _cut_end(line: str, most: int) -> str:
         return line
     cut = line.rfind(" ", 0, most)
     return line[: cut if cut > most // 2 else most].rstrip() + " …"
-
-
-def _next_word(line: str, at: int) -> int:
-    space = line.find(" ", at)
-    return at if space < 0 or space > at + 20 else space + 1

@@ -25,15 +25,11 @@ def trace_json(
     completeness: float | None = None,
 ) -> dict[str, Any]:
     """The object that `trace --json` prints. `full` adds Q and position of all chunks to each step, null for
-    a chunk that was not searched; `answer` is null where nobody read the evidence, `completeness` where
-    nothing is known of it.
+    a chunk that was not searched; `answer` and `completeness` are null where nobody knows them.
     """
-    stopped = trace.stopped
-    rejected = (
-        None
-        if stopped is None or stopped.chunk_id is None
-        else {"chunk_id": stopped.chunk_id, "q_value": stopped.q_value}
-    )
+    stopped, rejected = trace.stopped, None
+    if stopped is not None and stopped.chunk_id is not None:
+        rejected = {"chunk_id": stopped.chunk_id, "q_value": stopped.q_value}
     return {
         "query": trace.started.query,
         "checkpoint": trace.started.checkpoint,
@@ -52,16 +48,9 @@ def trace_json(
 
 
 def _step_json(step: StepTaken, full: bool) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "step": step.step,
-        "chunk_id": step.chunk_id,
-        "q_value": step.q_value,
-        "probability": step.probability,
-        "state_value": step.state_value,
-        "position": step.position,
-        "text": step.text,
-        "milliseconds": round(step.milliseconds, 3),
-    }
+    names = ("step", "chunk_id", "q_value", "probability", "state_value", "position", "text")
+    values: dict[str, Any] = {name: getattr(step, name) for name in names}
+    values["milliseconds"] = round(step.milliseconds, 3)
     if full and step.scores is not None:
         values["q_values"] = [None if q != q else q for q in step.scores.q_values.tolist()]
         values["positions"] = None if step.scores.positions is None else step.scores.positions.tolist()
@@ -74,12 +63,7 @@ def method_json(
     """One method's entry of `compare --json`; `answer` is its text, null where the evidence holds none or
     nobody read it. A set has its action, too.
     """
-    action = (
-        {"action": action_json(action_of(trace.chosen, workspace.borders))}
-        if trace.started.method in SETS
-        else {}
-    )
-    return {
+    values: dict[str, Any] = {
         "evidence": list(trace.evidence),
         "ranked": [{"chunk_id": step.chunk_id, "score": step.q_value} for step in trace.steps],
         "answer": None if answer is None else answer.told_text or None,
@@ -87,5 +71,7 @@ def method_json(
         "answer_reliable": None if answer is None else answer.state == "answer",
         "n_tokens": sum(workspace[chunk_id].n_tokens for chunk_id in trace.evidence),
         "milliseconds": round(milliseconds, 3),
-        **action,
     }
+    if trace.started.method in SETS:
+        values["action"] = action_json(action_of(trace.chosen, workspace.borders))
+    return values

@@ -1,7 +1,6 @@
-"""The story of a SPARC run as one line.
+"""The story of a SPARC run, and the chunks of its merges.
 
-And what became of every chunk in a merge. Read off a trace alone, so that a run out of the log tells the
-same. `core.views.draw.sparc_line` draws the line.
+Read off a trace alone, so that a run out of the log tells the same.
 """
 
 from __future__ import annotations
@@ -10,12 +9,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby
 
+from core.answer.protocol import State
 from core.base.metrics import plain_answer
 from core.methods.sparc.events import Strategy
 from core.methods.sparc.naming import STRATEGY_NAMES, branch_name
-from core.methods.sparc.trace import SparcRound, SparcTrace
+from core.methods.sparc.trace import SparcBranch, SparcRound, SparcTrace
 from core.views.ending import sparc_end_sentence
 from core.views.quotes import Excerpt, alone, place_of, quoted
 from core.views.story import EXCERPT, StoryAnswer, answer_words, closed, ordinal, verdict_on
@@ -49,7 +49,6 @@ class RoundPart:
     excerpt: Excerpt
     """Of the chunk that its answer rests on, else of the first that it found."""
     answers: str
-    """What the branches answered, in a few words."""
     n_support: int
     """Support that all branches have found by then."""
     n_kept: int
@@ -77,8 +76,9 @@ class SparcStory:
                 "" if part.number == 1 else f' asked "{"".join(words for words, _ in part.query)}" and'
             )
             also = " and" if part.n_branches > 1 else ""
+            branches = f"{_number(part.n_branches)} branch{'es' if part.n_branches != 1 else ''}"
             sentences.append(
-                f"Round {part.number}, {_counted(part.n_branches)}: {lead(part)}{also}{query_words} found"
+                f"Round {part.number}, {branches}: {lead(part)}{also}{query_words} found"
                 f" {str(part.excerpt).rstrip('.')}; {part.answers}; {part.n_kept}"
                 f" chunk{'s' if part.n_kept != 1 else ''} kept, {part.n_dropped} dropped."
             )
@@ -89,25 +89,24 @@ class SparcStory:
 
 def sparc_story(trace: SparcTrace, gold: Sequence[int], known_answer: str) -> SparcStory:
     """The story of the rounds that were merged. `gold`, `known_answer`: of a labelled question."""
-    stopped, chosen = trace.stopped, trace.chosen_branch
-    cited = chosen.answered.citations if chosen is not None and chosen.answered is not None else ()
-    answer = "" if stopped is None else stopped.answer.strip()
-    return SparcStory(
-        trace.started.question,
-        tuple(_part(trace, one, gold) for one in trace.rounds if one.merged is not None),
-        len(gold),
-        None
-        if stopped is None
-        else StoryAnswer(
-            "answer" if answer else "absent",
-            answer,
-            trace.confidence,
-            cited[0] if answer and cited else None,
-            verdict_on(answer, known_answer),
-            known_answer,
-        ),
-        "" if stopped is None else sparc_end_sentence(trace),
-    )
+    parts = tuple(_part(trace, one, gold) for one in trace.rounds if one.merged is not None)
+    if trace.stopped is None:
+        return SparcStory(trace.started.question, parts, len(gold), None, "")
+    answer, cited = trace.stopped.answer.strip(), _cited(trace.chosen_branch)
+    chunk_id = cited[0] if answer and cited else None
+    verdict = verdict_on(answer, known_answer)
+    state: State = "answer" if answer else "absent"
+    shown = StoryAnswer(state, answer, trace.confidence, chunk_id, verdict, known_answer)
+    return SparcStory(trace.started.question, parts, len(gold), shown, sparc_end_sentence(trace))
+
+
+def _cited(branch: SparcBranch | None) -> tuple[int, ...]:
+    """Chunks that a branch's answer rests on, as it says."""
+    return () if branch is None or branch.answered is None else branch.answered.citations
+
+
+def _answer_of(branch: SparcBranch | None) -> str:
+    return "" if branch is None or branch.answered is None else branch.answered.answer.strip()
 
 
 def lead(part: RoundPart) -> str:
@@ -122,17 +121,17 @@ def fates(trace: SparcTrace, number: int) -> tuple[Fate, ...]:
     one = trace.rounds[number - 1]
     if one.merged is None:
         return ()
-    held = _note_before(trace, number)
+    before = trace.rounds[number - 2].merged if number > 1 else None
+    held = before.note.chunk_ids if before is not None else ()
     finders: dict[int, list[int]] = {}
     for branch in one.branches:
         for chunk in branch.chunks:
             finders.setdefault(chunk.chunk_id, []).append(branch.number)
     note = one.merged.note.chunk_ids
     by_worth = [chunk.chunk_id for chunk in one.merged.weighed]
-    others = [i for i in dict.fromkeys([*by_worth, *held, *finders]) if i not in note]
-    return (
-        *(Fate(i, tuple(finders.get(i, ())), True, _why_kept(one, i, held)) for i in note),
-        *(Fate(i, tuple(finders.get(i, ())), False, _why_dropped(one, i)) for i in others),
+    return tuple(
+        Fate(i, tuple(finders.get(i, ())), i in note, _why(one, i, i in note, i in held))
+        for i in dict.fromkeys([*note, *by_worth, *held, *finders])
     )
 
 
@@ -143,34 +142,21 @@ def asked_anew(question: str, query: str) -> tuple[tuple[str, bool], ...]:
     (('Where was ', False), ('Ruth then', True), ('?', False))
     """
     had = set(re.findall(r"\w+", question.casefold()))
-    borders = [0]  # where new words begin and end in turn
-    for word in re.finditer(r"\w+", query):
-        if word[0].casefold() in had:
-            continue
-        between = query[borders[-1] : word.start()]
-        if len(borders) > 1 and between.isspace():
-            borders.pop()  # goes on from the new word before
-        else:
-            borders.append(word.start())
-        borders.append(word.end())
-    borders.append(len(query))
-    pieces = [query[start:end] for start, end in pairwise(borders)]
-    return tuple((piece, i % 2 == 1) for i, piece in enumerate(pieces) if piece)
+    parts = re.findall(r"\w+|\W+", query)  # in turn
+    fresh = [re.match(r"\w", part) is not None and part.casefold() not in had for part in parts]
+    for i in range(1, len(parts) - 1):
+        fresh[i] = fresh[i] or (parts[i].isspace() and fresh[i - 1] and fresh[i + 1])
+    runs = groupby(zip(parts, fresh, strict=True), key=lambda pair: pair[1])
+    return tuple(("".join(part for part, _ in run), is_fresh) for is_fresh, run in runs)
 
 
 def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
-    assert one.merged is not None
     assert one.best is not None
-    best, all_fates = one.best, fates(trace, one.number)
-    cited = best.answered.citations if best.answered is not None else ()
-    key_chunk = next((i for i in cited if i in trace.pool), next((c.chunk_id for c in best.chunks), None))
-    answer = best.answered.answer if best.answered is not None else ""
-    part = {
-        chunk.chunk_id
-        for before in trace.rounds[: one.number]
-        for branch in before.branches
-        for chunk in branch.chunks
-    }
+    best, all_fates, texts = one.best, fates(trace, one.number), trace.texts
+    telling = [*_cited(best), *(hit.chunk_id for hit in best.chunks)]
+    key_chunk = next((chunk_id for chunk_id in telling if chunk_id in texts), None)
+    so_far = [branch for before in trace.rounds[: one.number] for branch in before.branches]
+    found = {chunk.chunk_id for branch in so_far for chunk in branch.chunks}
     n_kept = sum(fate.stays for fate in all_fates)
     return RoundPart(
         one.number,
@@ -178,9 +164,9 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
         len(one.branches),
         best.query.strategy,
         asked_anew(trace.started.question, best.query.query),
-        Excerpt("nothing", "", "") if key_chunk is None else excerpt_of(trace.texts[key_chunk], answer),
+        Excerpt("nothing", "", "") if key_chunk is None else excerpt_of(texts[key_chunk], _answer_of(best)),
         _answers(one),
-        len(part & {*gold}),
+        len(found & {*gold}),
         n_kept,
         len(all_fates) - n_kept,
     )
@@ -193,12 +179,12 @@ def excerpt_of(text: str, answer: str, most: int = EXCERPT) -> Excerpt:
 
 def _answers(one: SparcRound) -> str:
     """What the branches of a round answered: "both say chapel"."""
-    answers = [branch.answered.answer.strip() for branch in one.branches if branch.answered is not None]
-    counts = Counter(plain_answer(answer) for answer in answers if answer)
+    answers = [answer for branch in one.branches if (answer := _answer_of(branch))]
+    counts = Counter(map(plain_answer, answers))
     n = len(one.branches)
     if not counts:
         return "it has no answer" if n == 1 else "no branch has an answer"
-    best = one.best.answered.answer.strip() if one.best is not None and one.best.answered else ""
+    best = _answer_of(one.best)
     most = plain_answer(best) if best else counts.most_common(1)[0][0]
     words = next(answer for answer in answers if plain_answer(answer) == most)[:_LONGEST_ANSWER]
     agree = counts[most]
@@ -209,28 +195,23 @@ def _answers(one: SparcRound) -> str:
     return f"{_number(agree)} of {_number(n)} {'says' if agree == 1 else 'say'} {words}"
 
 
-def _why_kept(one: SparcRound, chunk_id: int, held: Sequence[int]) -> str:
+def _why(one: SparcRound, chunk_id: int, stays: bool, was_held: bool) -> str:
+    """Why a chunk stays in the merged note, or doesn't."""
     assert one.merged is not None
-    assert one.best is not None
-    if one.best.answered is not None and chunk_id in one.best.answered.citations and one.best.answered.answer:
+    weighed = [chunk.chunk_id for chunk in one.merged.weighed]
+    names = ", ".join(branch_name(one.number, branch) for branch in _notes(one, chunk_id))
+    before = ", in the note before" * was_held
+    if stays and chunk_id in _cited(one.best) and _answer_of(one.best):
         return "the answer rests on it"
-    weighed = [chunk.chunk_id for chunk in one.merged.weighed]
-    if any(chunk.needed for chunk in one.merged.weighed if chunk.chunk_id == chunk_id):
+    if stays and any(chunk.needed for chunk in one.merged.weighed if chunk.chunk_id == chunk_id):
         return "the agent needs it"
-    before = ", in the note before" if chunk_id in held else ""
     if chunk_id in weighed:
-        return f"{ordinal(weighed.index(chunk_id) + 1)} of {len(weighed)} by worth{before}"
-    return f"in the note of {_names(one, _notes(one, chunk_id))}{before}"
-
-
-def _why_dropped(one: SparcRound, chunk_id: int) -> str:
-    assert one.merged is not None
-    weighed = [chunk.chunk_id for chunk in one.merged.weighed]
-    size, notes = len(one.merged.note.chunk_ids), _notes(one, chunk_id)
-    if chunk_id in weighed:
-        return f"{ordinal(weighed.index(chunk_id) + 1)} of {len(weighed)} by worth, the note holds {size}"
-    if notes:
-        return f"in the note of {_names(one, notes)}, left out of the merged one"
+        rank = f"{ordinal(weighed.index(chunk_id) + 1)} of {len(weighed)} by worth"
+        return rank + (before if stays else f", the note holds {len(one.merged.note.chunk_ids)}")
+    if stays:
+        return f"in the note of {names or 'the round before'}{before}"
+    if names:
+        return f"in the note of {names}, left out of the merged one"
     return "left out of its branch’s own note" if len(one.branches) > 1 else "left out of the note"
 
 
@@ -241,19 +222,6 @@ def _notes(one: SparcRound, chunk_id: int) -> list[int]:
         for branch in one.branches
         if branch.noted is not None and chunk_id in branch.noted.after.chunk_ids
     ]
-
-
-def _names(one: SparcRound, branches: Sequence[int]) -> str:
-    return ", ".join(branch_name(one.number, branch) for branch in branches) or "the round before"
-
-
-def _note_before(trace: SparcTrace, number: int) -> tuple[int, ...]:
-    before = trace.rounds[number - 2].merged if number > 1 else None
-    return before.note.chunk_ids if before is not None else ()
-
-
-def _counted(n: int) -> str:
-    return f"{_number(n)} branch{'es' if n != 1 else ''}"
 
 
 def _number(n: int) -> str:

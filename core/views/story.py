@@ -1,8 +1,4 @@
-"""The story of a run as one line.
-
-What was asked, what each choice brought and how far up it had come, what was answered, why it ended.
-`Story.sentence` says the whole line, `app.pages.explore.story` draws it.
-"""
+"""The story of a run as one line."""
 
 from __future__ import annotations
 
@@ -24,20 +20,8 @@ EXCERPT = 110
 """Characters of a chunk that stand for it, the marked words not counted."""
 Verdict = Literal["right", "wrong", "no answer"]
 _STOPS = tuple(".!?…。！？؟।")
-_ORDINALS = (
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "fifth",
-    "sixth",
-    "seventh",
-    "eighth",
-    "ninth",
-    "tenth",
-    "eleventh",
-    "twelfth",
-)
+_NTH = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+_ORDINALS = _NTH.split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +51,7 @@ class StoryAnswer:
     verdict: Verdict | None
     """Against the known answer; None where nobody knows it."""
     known_answer: str
-    """Empty where nobody knows it."""
     asks: Asks | None = None
-    """What the question asks for, where no span can be that."""
     quote: Excerpt | None = None
     """The sentence that counts; None where no text is known."""
     in_quote: bool = False
@@ -90,12 +72,8 @@ class Story:
 
     def sentence(self) -> str:
         """The whole line, to be read aloud."""
-        parts = [
-            f"{_nth(part.step or 0)} choice, chunk {part.chunk_id:,}:"
-            f" {str(part.excerpt).rstrip('.')}{_aloud(part, self.n_chunks)}"
-            for part in self.steps
-        ]
-        parts += [f"missed, chunk {part.chunk_id:,}: {str(part.excerpt).rstrip('.')}" for part in self.missed]
+        parts = [f"{_nth(part.step or 0)} choice, {_aloud(part, self.n_chunks)}" for part in self.steps]
+        parts += [f"missed, {_named(part)}" for part in self.missed]
         if self.answer is not None:
             parts.append(f"answer: {answer_words(self.answer)}")
         question = closed(f"Asked: {self.query}")
@@ -112,35 +90,26 @@ def story_of(
     """The story of the steps that a trace holds.
 
     passage: a chunk, by its id. gold: support of a labelled question. reading: what was read from the
-    evidence, once it was. known_answer: the known answer.
+    evidence, once it was.
     """
-    query = trace.started.query
     missed = missed_support(trace, gold)
     trails = {trail.chunk_id: trail for trail in gold_trails(trace, [*trace.chosen, *missed])}
     spoken: set[str] = set()
-    question_words = content_words(query)
+    question_words = content_words(trace.started.query)
 
     def part(chunk_id: int, step: int | None) -> StoryPart:
         quote = quoted(passage(chunk_id), None, question_words, most=EXCERPT, told=spoken)
         spoken.update(words_of(quote.mark))
         by = trace.steps[step - 1].chosen_by if step else "agent"
-        return StoryPart(
-            chunk_id,
-            quote,
-            _ranks(trails[chunk_id], step),
-            step,
-            by,
-            chunk_id in trace.taken_back,
-        )
+        ranks = _ranks(trails[chunk_id], step)
+        return StoryPart(chunk_id, quote, ranks, step, by, chunk_id in trace.taken_back)
 
-    steps = tuple(part(step.chunk_id, step.step) for step in trace.steps)
-    answer = None if reading is None else _answer(reading, passage, known_answer)
     return Story(
-        query,
+        trace.started.query,
         trace.started.config.n_searched(trace.started.n_chunks),
-        steps,
+        tuple(part(step.chunk_id, step.step) for step in trace.steps),
         tuple(part(chunk_id, None) for chunk_id in missed),
-        answer,
+        None if reading is None else _answer(reading, passage, known_answer),
         end_sentence(trace),
     )
 
@@ -152,12 +121,11 @@ def missed_support(trace: Trace, gold: Sequence[int]) -> list[int]:
 
 def answer_words(answer: StoryAnswer) -> str:
     """An answer with how sure it is, and whether it is right: "stable, 97 % sure, right"."""
+    words = [state_words(answer.state, answer.confidence, answer.asks)]
     if answer.state == "guess":
-        words = [f"{state_words(answer.state, answer.confidence, answer.asks)}: {answer.text}"]
+        words = [f"{words[0]}: {answer.text}"]
     elif answer.text:
         words = [answer.text] + ([] if answer.confidence is None else [sure(answer.confidence)])
-    else:
-        words = [state_words(answer.state, answer.confidence, answer.asks)]
     if answer.verdict is not None and answer.text:
         words.append(answer.verdict)
     if answer.verdict not in (None, "right"):
@@ -167,17 +135,7 @@ def answer_words(answer: StoryAnswer) -> str:
 
 def reading_words(reading: EvidenceAnswer) -> str:
     """What was read, with how sure it is, or why there is no answer."""
-    return answer_words(
-        StoryAnswer(
-            state=reading.state,
-            text=reading.told_text,
-            confidence=reading.confidence,
-            chunk_id=reading.shown_chunk,
-            verdict=None,
-            known_answer="",
-            asks=reading.asks,
-        )
-    )
+    return answer_words(_answer(reading))
 
 
 def state_words(state: State, confidence: float | None, asks: Asks | None = None) -> str:
@@ -228,15 +186,12 @@ def verdict_on(answer: str, known_answer: str) -> Verdict | None:
 
 
 def _answer(
-    reading: EvidenceAnswer, passage: Callable[[int], ChunkInPlace], known_answer: str
+    reading: EvidenceAnswer, passage: Callable[[int], ChunkInPlace] | None = None, known_answer: str = ""
 ) -> StoryAnswer:
-    chunk_id = reading.shown_chunk
-    text = reading.told_text
-    quote = None
-    if chunk_id is not None:
-        place, shown = reading.place_in(chunk_id), passage(chunk_id)
-        quote = quoted(shown, place, most=EXCERPT) if shown.own else None
-        if text and reading.place is not None and shown.own:
+    chunk_id, text, quote = reading.shown_chunk, reading.told_text, None
+    if chunk_id is not None and passage is not None and (shown := passage(chunk_id)).own:
+        quote = quoted(shown, reading.place_in(chunk_id), most=EXCERPT)
+        if text and reading.place is not None:
             text = rendered(shown, reading.place)
     return StoryAnswer(
         reading.state,
@@ -252,22 +207,26 @@ def _answer(
 
 
 def _ranks(trail: Trail, step: int | None) -> tuple[int, ...]:
-    standings = trail.standings[: len(trail.standings) if step is None else step]
-    if any(standing is None for standing in standings):
-        return ()
-    return tuple(standing.rank for standing in standings if standing is not None)
+    standings = trail.standings[:step]
+    ranks = tuple(standing.rank for standing in standings if standing is not None)
+    return ranks if len(ranks) == len(standings) else ()
+
+
+def _named(part: StoryPart) -> str:
+    return f"chunk {part.chunk_id:,}: {str(part.excerpt).rstrip('.')}"
 
 
 def _aloud(part: StoryPart, n_chunks: int) -> str:
     by = ", chosen by you" if part.chosen_by == "person" else ""
     back = ", taken back" if part.taken_back else ""
-    if not part.ranks:
-        return by + back
+    came = ""
     if len(part.ranks) == 1:
-        return f", {_nth(part.ranks[0]).lower()} of {n_chunks:,}{by}{back}"
-    if len(set(part.ranks)) == 1:
-        return f", rank {part.ranks[0]:,} from the start{by}{back}"
-    return f", from rank {part.ranks[0]:,} to {part.ranks[-1]:,}{by}{back}"
+        came = f", {_nth(part.ranks[0]).lower()} of {n_chunks:,}"
+    elif len(set(part.ranks)) == 1:
+        came = f", rank {part.ranks[0]:,} from the start"
+    elif part.ranks:
+        came = f", from rank {part.ranks[0]:,} to {part.ranks[-1]:,}"
+    return _named(part) + came + by + back
 
 
 def closed(words: str) -> str:

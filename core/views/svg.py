@@ -1,15 +1,14 @@
 """Charts as one small SVG file, for documents.
 
 No script, no font file, colours that light and dark pages both carry. Pages on code hosts show SVG images but
-neither HTML nor plotly figures, and plotly writes static images only through a browser, so the few shapes
-that a line chart needs are written here. Interactive figures of the same charts are made in
-`core.views.figures`.
+no plotly figures (`core.views.figures`), which become static images only through a browser, so the few shapes
+that a line chart needs are written here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 from core.base.batches import batches
@@ -21,36 +20,26 @@ WIDTH, HEIGHT = 460, 320
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 34, 46
 COLUMNS = 2
 LEGEND_LINE = 16
+At = Callable[[float], float]
+"""From a value to its pixel."""
 
 
 def svg(charts: Sequence[Chart]) -> str:
     """The charts as panels, two a row. Raises ValueError for none, or a value that fits no axis."""
     if not charts:
         raise ValueError("there is no chart to draw")
-    columns = min(COLUMNS, len(charts))
-    heights = [HEIGHT + LEGEND_LINE * _n_legend(chart) for chart in charts]
-    row_heights = [max(row) for row in batches(heights, columns)]
-    panels = []
-    for i, chart in enumerate(charts):
-        row, column = divmod(i, columns)
-        panels.append(
-            f'<g transform="translate({column * WIDTH} {sum(row_heights[:row])})">{_panel(chart)}</g>'
-        )
-    width, height = columns * WIDTH, sum(row_heights)
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width}'
-        f' {height}" role="img"'
-    )
-    title = escape("; ".join(chart.title for chart in charts))
+    columns, height, panels = min(COLUMNS, len(charts)), 0, []
+    for row in batches(charts, columns):
+        for column, chart in enumerate(row):
+            panels.append(f'<g transform="translate({column * WIDTH} {height})">{_panel(chart)}</g>\n')
+        n_legend = max(len(chart.lines) for chart in row)
+        height += HEIGHT + LEGEND_LINE * (n_legend if n_legend > 1 else 0)
+    width, title = columns * WIDTH, escape("; ".join(chart.title for chart in charts))
     return (
-        f'{head} font-family="system-ui, sans-serif" font-size="11" fill="{INK}"><title>{title}</title>\n'
-        + "\n".join(panels)
-        + "\n</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width}'
+        f' {height}" role="img" font-family="system-ui, sans-serif" font-size="11" fill="{INK}">'
+        f"<title>{title}</title>\n{''.join(panels)}</svg>\n"
     )
-
-
-def _n_legend(chart: Chart) -> int:
-    return len(chart.lines) if len(chart.lines) > 1 else 0
 
 
 def _panel(chart: Chart) -> str:
@@ -58,28 +47,21 @@ def _panel(chart: Chart) -> str:
     title = f'<text x="{LEFT}" y="18" font-size="13" font-weight="600">{escape(chart.title)}</text>'
     if not points:
         return f'{title}<text x="{LEFT}" y="{TOP + 20}">nothing was measured</text>'
-    across = _Axis([x for x, _ in points], LEFT, WIDTH - RIGHT, chart.log_x)
-    up = _Axis([y for _, y in points], HEIGHT - BOTTOM, TOP, chart.log_y)
-    parts = [title]
-    for value in across.ticks:
-        x = across.at(value)
-        parts.append(f'<path d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="{LINE}"/>')
-        parts.append(
-            f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">{_tick(value)}</text>'
-        )
-    for value in up.ticks:
-        y = up.at(value)
+    x_ticks, across = _axis([x for x, _ in points], LEFT, WIDTH - RIGHT, chart.log_x)
+    y_ticks, up = _axis([y for _, y in points], HEIGHT - BOTTOM, TOP, chart.log_y)
+    parts, middle, foot = [title], 'text-anchor="middle"', HEIGHT - BOTTOM
+    for value in x_ticks:
+        x = across(value)
+        parts.append(f'<path d="M{x:.1f} {TOP}V{foot}" stroke="{LINE}"/>')
+        parts.append(f'<text x="{x:.1f}" y="{foot + 15}" {middle}>{_tick(value)}</text>')
+    for value in y_ticks:
+        y = up(value)
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{LINE}"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_tick(value)}</text>')
-    parts.append(
-        f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 12}"'
-        f' text-anchor="middle">{escape(chart.x_title)}</text>'
-    )
-    middle = (TOP + HEIGHT - BOTTOM) / 2
-    parts.append(
-        f'<text transform="translate(14 {middle:.0f}) rotate(-90)"'
-        f' text-anchor="middle">{escape(chart.y_title)}</text>'
-    )
+    x, y = (LEFT + WIDTH - RIGHT) / 2, (TOP + foot) / 2
+    turned = f'transform="translate(14 {y:.0f}) rotate(-90)"'
+    parts.append(f'<text x="{x:.0f}" y="{HEIGHT - 12}" {middle}>{escape(chart.x_title)}</text>')
+    parts.append(f"<text {turned} {middle}>{escape(chart.y_title)}</text>")
     for i, (line, colour) in enumerate(zip(chart.lines, line_colours(chart.lines), strict=True)):
         parts.append(_drawn(line, across, up, colour))
         if len(chart.lines) > 1:
@@ -91,20 +73,18 @@ def _panel(chart: Chart) -> str:
     return "".join(parts)
 
 
-def _drawn(line: Line, across: _Axis, up: _Axis, colour: str) -> str:
+def _drawn(line: Line, across: At, up: At, colour: str) -> str:
     """Path and points; a missing value breaks the path."""
-    path, parts, pen_down = "", [], False
+    path, parts, pen = "", [], "M"
     for x, y in zip(line.x, line.y, strict=True):
         if y is None:
-            pen_down = False
+            pen = "M"
             continue
-        path += f"{'L' if pen_down else 'M'}{across.at(x):.1f} {up.at(y):.1f}"
-        pen_down = True
+        at_x, at_y = f"{across(x):.1f}", f"{up(y):.1f}"
+        path, pen = f"{path}{pen}{at_x} {at_y}", "L"
         if not line.dashed:
-            parts.append(
-                f'<circle cx="{across.at(x):.1f}" cy="{up.at(y):.1f}" r="{4 if line.points_only else 2.5}"'
-                f' fill="{colour}"/>'
-            )
+            radius = 4 if line.points_only else 2.5
+            parts.append(f'<circle cx="{at_x}" cy="{at_y}" r="{radius}" fill="{colour}"/>')
     if not line.points_only:
         parts.insert(0, f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.8"{_dashes(line)}/>')
     return "".join(parts)
@@ -114,35 +94,22 @@ def _dashes(line: Line) -> str:
     return ' stroke-dasharray="5 4"' if line.dashed else ""
 
 
-class _Axis:
-    """From values to pixels, with round ticks, powers of ten on a logarithmic axis. Raises ValueError."""
-
-    def __init__(self, values: Sequence[float], first: float, last: float, log: bool) -> None:
-        lo, hi = min(values), max(values)
-        if log and lo <= 0:
-            raise ValueError(f"{lo} can't stand on a logarithmic axis")
-        self._log = log
-        if log:
-            self.ticks = [
-                10.0**power for power in range(math.floor(math.log10(lo)), math.ceil(math.log10(hi)) + 1)
-            ]
-        else:
-            step = _round_step((hi - lo) or abs(hi) or 1.0)
-            self.ticks = [
-                round(step * i, 10)
-                for i in range(math.floor(lo / step + 1e-9), math.ceil(hi / step - 1e-9) + 1)
-            ]
-        if len(self.ticks) == 1:
-            self.ticks.append(self.ticks[0] * 10 if log else self.ticks[0] + 1)
-        lo, hi = self._scaled(self.ticks[0]), self._scaled(self.ticks[-1])
-        self._first, self._slope, self._lo = first, (last - first) / (hi - lo), lo
-
-    def at(self, value: float) -> float:
-        """Pixel of a value."""
-        return self._first + (self._scaled(value) - self._lo) * self._slope
-
-    def _scaled(self, value: float) -> float:
-        return math.log10(value) if self._log else value
+def _axis(values: Sequence[float], first: float, last: float, log: bool) -> tuple[list[float], At]:
+    """Round ticks, powers of ten on a logarithmic axis, and from values to pixels. Raises ValueError."""
+    lo, hi, scaled = min(values), max(values), math.log10 if log else float
+    if log and lo <= 0:
+        raise ValueError(f"{lo} can't stand on a logarithmic axis")
+    if log:
+        first_tick, last_tick = math.floor(math.log10(lo)), math.ceil(math.log10(hi))
+        ticks = [10.0**power for power in range(first_tick, last_tick + 1)]
+    else:
+        step = _round_step((hi - lo) or abs(hi) or 1.0)
+        first_tick, last_tick = math.floor(lo / step + 1e-9), math.ceil(hi / step - 1e-9)
+        ticks = [round(step * i, 10) for i in range(first_tick, last_tick + 1)]
+    if len(ticks) == 1:
+        ticks.append(ticks[0] * 10 if log else ticks[0] + 1)
+    least, slope = scaled(ticks[0]), (last - first) / (scaled(ticks[-1]) - scaled(ticks[0]))
+    return ticks, lambda value: first + (scaled(value) - least) * slope
 
 
 def _round_step(span: float) -> float:

@@ -1,7 +1,6 @@
-"""The gold trail.
+"""The gold trail: where support stood at each look of a run.
 
-Where every support chunk of a labelled question stood in line at each look of a run, and where retrieval lost
-it. The chunks chosen so far stand ahead of all others, so that a place changes only where Q does, not because
+The chunks chosen so far stand ahead of all others, so that a place changes only where Q does, not because
 others were taken. The choice after the look at which a chunk stood best (the last such look) is the one that
 lost it, and a chunk which stands best when the run ends was not lost but not reached.
 """
@@ -10,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -48,22 +48,17 @@ class Trail:
 
     @property
     def loss(self) -> Loss | None:
-        """The choice that lost it; None for a chunk that was found, never stood anywhere, or stood best at
-        the last look.
+        """The choice that lost it; None for one that was found, stood nowhere, or stood best at the end.
 
         >>> Trail(7, (Standing(5, 0.2), Standing(2, 0.4), Standing(9, 0.1))).loss
         Loss(step=2, before=Standing(rank=2, q_value=0.4), after=Standing(rank=9, q_value=0.1))
         """
-        standings = [
-            (look, standing) for look, standing in enumerate(self.standings, start=1) if standing is not None
-        ]
-        if self.found_at is not None or not standings:
+        stood = [(step, standing) for step, standing in enumerate(self.standings, start=1) if standing]
+        losses = [Loss(step, before, after) for (step, before), (_, after) in pairwise(stood)]
+        if self.found_at is not None or not losses:
             return None
-        nearest = min(range(len(standings)), key=lambda i: (standings[i][1].rank, -i))
-        if nearest == len(standings) - 1:
-            return None
-        (step, before), (_, after) = standings[nearest], standings[nearest + 1]
-        return Loss(step, before, after)
+        nearest = min(losses, key=lambda loss: (loss.before.rank, -loss.step))
+        return nearest if nearest.before.rank < stood[-1][1].rank else None
 
 
 def gold_trails(trace: Trace, gold: Sequence[int]) -> tuple[Trail, ...]:

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 import pytest
@@ -425,35 +426,21 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     assert "temperature 0.5" in header
     assert "Chunk 7 is forbidden here, as in Explore." in header
 
-    lifted = tab._on_settings(
-        *(session, compared, Cuts(), gr.EventData(None, {"act": "lift", "arg": ""})),
-        *(QUERY, ["qrag:tiny"], "same", 2),
-    )
+    def after(place: Compared, act: str) -> dict[Any, Any]:
+        click = gr.EventData(None, {"act": act, "arg": ""})
+        return tab._on_settings(session, place, Cuts(), click, QUERY, ["qrag:tiny"], "same", 2)
+
+    lifted = after(compared, "lift")
     assert "Chunk 7 is forbidden in Explore, but not here." in json.dumps(lifted[tab.as_explore])
     assert tab._order(session, lifted[tab.compared], QUERY, ["topk"], "same", 2).forbidden == ()
-    kept = tab._on_settings(
-        session,
-        lifted[tab.compared],
-        Cuts(),
-        gr.EventData(None, {"act": "keep", "arg": ""}),
-        QUERY,
-        ["qrag:tiny"],
-        "same",
-        2,
-    )
+    kept = after(lifted[tab.compared], "keep")
     assert tab._order(session, kept[tab.compared], QUERY, ["topk"], "same", 2).forbidden == (7,)
 
-    later = tab._shown(
-        session, "typed in Explore ?", compared, wanted, Cuts(), "typed here ?", ["bm25"], "same", 3
-    )
-    assert (later[tab.asking.question], later[tab.k], later[tab.methods].value) == (
-        "typed here ?",
-        3,
-        ["bm25"],
-    )
+    typed = ("typed here ?", ["bm25"], "same", 3)
+    later = tab._shown(session, "typed in Explore ?", compared, wanted, Cuts(), *typed)
+    assert (later[tab.asking.question], later[tab.methods].value, later[tab.k]) == (*typed[:2], 3)
     assert "temperature 0.5" in json.dumps(later[tab.as_explore])
-    click = gr.EventData(None, {"act": "defaults", "arg": ""})
-    back = tab._on_settings(session, compared, Cuts(), click, QUERY, ["qrag:tiny"], "same", 2)
+    back = after(compared, "defaults")
     assert "temperature" not in json.dumps(back[tab.as_explore])
     assert tab._order(session, back[tab.compared], QUERY, ["topk"], "same", 2).settings is None
 

@@ -355,15 +355,9 @@ def test_clicks_open_rows_and_chunks_and_nothing_else(
     assert tab._on_click(session, read[tab.place], click("close"))[tab.reading] == []
     few = tab._on_click(session, place, click("rows", "taken"))
     assert few[tab.place].shown.only_taken
-    for wrong in (
-        ("open", 10**9),
-        ("open", "-1"),
-        ("row", 2),
-        ("explore", "x"),
-        ("no such", 1),
-        ("runs", "<b>"),
-    ):
-        assert tab._on_click(session, place, click(*wrong)) == {}
+    wrong = {"row": 2, "explore": "x", "no such": 1, "runs": "<b>"}
+    for act, arg in [("open", 10**9), ("open", "-1"), *wrong.items()]:
+        assert tab._on_click(session, place, click(act, arg)) == {}
 
 
 def test_the_budget_moves_the_set_and_logs_nothing(

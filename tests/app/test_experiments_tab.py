@@ -7,6 +7,7 @@ import re
 import shlex
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -105,12 +106,8 @@ def test_a_page_follows_its_filters_and_belongs_to_its_owner(visited: Experiment
     theirs = log_run(visited, owner=B)
     assert [row.run_id for row in visited.page(RunFilters(), 0, 20, A).rows] == [other, mine]
     assert [row.run_id for row in visited.page(RunFilters(), 1, 1, A).rows] == [mine]
-    assert (
-        visited.page(
-            RunFilters(text="APPLE", method="qrag", checkpoint="tiny", status="complete"), 0, 20, A
-        ).total
-        == 1
-    )
+    filters = RunFilters(text="APPLE", method="qrag", checkpoint="tiny", status="complete")
+    assert visited.page(filters, 0, 20, A).total == 1
     assert visited.page(RunFilters(since=datetime.now(UTC) + timedelta(hours=1)), 0, 20, A).total == 0
     assert visited.all_ids(RunFilters(text="who"), A) == [other]
     assert visited.facets(A).methods == ("qrag",)
@@ -136,10 +133,8 @@ def test_a_page_follows_its_filters_and_belongs_to_its_owner(visited: Experiment
 def test_charts_count_outcomes(experiments: Experiments) -> None:
     plain = log_run(experiments)
     chosen = experiments.run(plain, None).trace.chosen
-    hit, miss = (
-        log_run(experiments, support=chosen[:2]),
-        log_run(experiments, support=tuple(i for i in range(20) if i not in chosen)[:1]),
-    )
+    missed = tuple(i for i in range(20) if i not in chosen)[:1]
+    hit, miss = log_run(experiments, support=chosen[:2]), log_run(experiments, support=missed)
     charted = experiments.charted([hit, miss, plain], None)
     assert charted.counts == {"Q-RAG tiny": {"hit": 1, "miss": 1, "not labelled": 1}}
     assert [row.run_id for row, _ in charted.curves] == [hit, miss, plain]
@@ -231,15 +226,9 @@ def test_replays_and_snippets(experiments: Experiments, visited: Experiments, ti
     told = json.dumps(view.replayed(experiments.replay(run_id, None, lambda _: None)))
     assert "It came out the same: same choices; largest |dQ| 0" in told
     command, python, http = experiments.reproduce(experiments.run(run_id, None), "http://127.0.0.1:7860")
-    assert shlex.split(command.text)[3:] == [
-        "runs",
-        "replay",
-        run_id,
-        "--log",
-        str(experiments.services.log_path),
-        "--checkpoint",
-        str(tiny),
-    ]
+    log = str(experiments.services.log_path)
+    again = ["runs", "replay", run_id, "--log", log, "--checkpoint", str(tiny)]
+    assert shlex.split(command.text)[3:] == again
     assert "EpisodeConfig(step_budget=3)" in python.text
     assert "http://127.0.0.1:7860" in http.text
     theirs = visited.run(log_run(visited, owner=A), A)
@@ -328,31 +317,26 @@ def test_filters_are_read_off_the_page() -> None:
 
 def row(**changes: object) -> RunRow:
     at = datetime(2026, 3, 31, tzinfo=UTC)
-    values: dict[str, object] = {
-        "run_id": "f" * 32,
-        "created_at": at,
-        "finished_at": at + timedelta(milliseconds=40),
-        "status": "complete",
-        "message": None,
-    }
-    values |= {
-        "method": "qrag",
-        "query": "<b>who</b> ?",
-        "checkpoint": "tiny",
-        "n_chunks": 1200,
-        "n_steps": 3,
-        "titles": ("Story", "Notes"),
-    }
-    values |= {
-        "parent_run_id": None,
-        "shared": True,
-        "seed": 7,
-        "stop_reason": "budget",
-        "n_support": 2,
-        "n_found": 1,
-        **changes,
-    }
-    return RunRow(**values)  # type: ignore[arg-type]
+    made = RunRow(
+        run_id="f" * 32,
+        created_at=at,
+        finished_at=at + timedelta(milliseconds=40),
+        status="complete",
+        message=None,
+        method="qrag",
+        query="<b>who</b> ?",
+        checkpoint="tiny",
+        n_chunks=1200,
+        n_steps=3,
+        titles=("Story", "Notes"),
+        parent_run_id=None,
+        shared=True,
+        seed=7,
+        stop_reason="budget",
+        n_support=2,
+        n_found=1,
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
 
 
 def test_the_list_has_the_columns_that_are_chosen() -> None:

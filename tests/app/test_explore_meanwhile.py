@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,12 +17,13 @@ from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore.answers import Said
 from app.pages.explore.controls import control_values
 from app.pages.explore.tab import ExploreTab
-from app.pages.widgets.requests import AllowSteps
+from app.pages.widgets.requests import ChangeRun
 from app.services.evaluations import Evaluations
 from app.services.explorer import Explorer
 from app.services.in_view import RunInView
 from app.services.opener import Opener
 from app.services.session import Session
+from app.services.settings import Settings
 from app.services.shared import Services
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig
@@ -33,13 +36,15 @@ CONFIG = EpisodeConfig(step_budget=2)
 Update = dict[Any, Any]
 
 
-@pytest.fixture
-def tab(services: Services) -> ExploreTab:
-    with gr.Blocks():
-        return ExploreTab(services, Evaluations(services), gr.HTML())
+@pytest.fixture(scope="module")
+def tab(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExploreTab]:
+    """One for the file: building a page takes longer than all that is done on it."""
+    log = tmp_path_factory.mktemp("log") / "log.duckdb"
+    with closing(Services(Settings(checkpoint=str(tiny), log=log))) as services, gr.Blocks():
+        yield ExploreTab(services, Evaluations(services), gr.HTML())
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def session(tab: ExploreTab) -> Session:
     """Eight chunks, nothing asked."""
     text = "\n\n".join(f"mary travelled to the garden on day {day} ." for day in range(8))
@@ -159,7 +164,7 @@ def test_controls_show_a_remedy_once_its_run_has_begun(
     tab: ExploreTab, session: Session, steps: int, begins: bool
 ) -> None:
     ended, run = ran(tab.explorer, session)
-    told = last(tab._on_wanted(ended, AllowSteps(steps), *control_values(QUERY, CONFIG)))
+    told = last(tab._on_wanted(ended, ChangeRun("longer", steps), *control_values(QUERY, CONFIG)))
     assert told.get(tab.controls.budget) == (steps if begins else None)
     assert (told[tab.session].run != run.token) is begins
     assert ("above 8, the number of chunks" in json.dumps(told[tab.asking.notice])) is not begins

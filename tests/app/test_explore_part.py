@@ -11,7 +11,7 @@ import pytest
 
 from app.pages.explore import tab
 from app.pages.explore import view as present
-from app.pages.explore.part import part_standing
+from app.pages.explore.at_work import part_standing
 from app.pages.explore.strip_source import RunStrip
 from app.services.evaluations import Evaluations
 from app.services.explorer import Explorer, Offer, open_in_explore

@@ -148,6 +148,18 @@ def test_an_hour_s_tokens_are_counted_by_what_was_taken_and_begin_anew() -> None
     assert one.chat(ASKED, large).text == "Yes."
 
 
+def test_what_one_hour_gives_back_is_no_gift_to_the_next() -> None:
+    """The hour turns while a call is settled."""
+    first, owner = datetime(2026, 5, 1, 13, 59, 59, tzinfo=UTC), "a" * 64
+    moments = [first]
+    allowance = LlmAllowance(lambda: moments.pop(0) if len(moments) > 1 else moments[0])
+    hour = allowance.reserve(owner, 100_000)
+    moments[:] = [first, first + timedelta(seconds=2)]
+    allowance.settle(owner, hour, 100_000, 0)
+    with pytest.raises(LlmError, match="and 300,000 of the 300,000"):
+        allowance.reserve(owner, LLM_TOKENS_PER_HOUR + 1)
+
+
 def test_a_call_that_is_cancelled_stays_counted_and_one_that_fails_does_not() -> None:
     allowance = LlmAllowance()
     most = Sampling(max_tokens=LLM_TOKENS_PER_HOUR - 3)

@@ -74,7 +74,7 @@ def runs(services: Services) -> SparcRuns:
     return SparcRuns(services)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def documents(services: Services) -> OpenDocuments:
     names, places = ("anna", "peter", "mary", "john"), ("hallway", "garden", "office", "mill", "kitchen")
     chunks = [f"{names[i % 4]} went to the {places[i % 5]} on day {i} ." for i in range(30)]

@@ -189,6 +189,12 @@ def test_a_killed_training_is_told_from_a_failed_one(
     assert [training.name for training in trainings.all()] == ["failed", "killed"]
 
 
+def test_a_training_that_never_began_is_not_taken_for_running(trainings: Trainings, questions: Path) -> None:
+    with pytest.raises(ValueError, match="null byte"):
+        trainings.start(Order("mine", tiny_config(), "no\0base", questions))
+    assert trainings.get("mine").state == "cut off"
+
+
 def test_a_training_that_has_no_number_yet_is_not_called_stopped(trainings: Trainings) -> None:
     desk = home() / "trainings" / "mine"
     desk.mkdir(parents=True)

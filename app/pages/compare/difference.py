@@ -1,14 +1,11 @@
-"""What made the difference, as trees of plain data.
-
-An agent's run with one chunk changed, and the same question across ways of cutting.  Pure functions.
-"""
+"""What made the difference: a changed chunk, other ways of cutting."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.pages.widgets.notices import notice
+from app.pages.widgets.notices import changed_since, notice
 from app.services.comparisons import AS_OPEN, CutRow, ShownColumn
 from app.services.in_view import OpenDocuments
 from core.ingest.prose import plain
@@ -48,17 +45,12 @@ def tried(runs: Sequence[tuple[ShownColumn, TryOut]]) -> list[Node]:
     """Each run as it was and with the change, step by step."""
     variant = runs[0][1].variant
     chunk_id, text = variant.change.chunk_id, variant.change.text
+    n_cached = len(variant) - variant.n_embedded
+    embedded = f"{counted(variant.n_embedded, 'chunk')} embedded, the other {n_cached:,} not again"
+    done = f"Chunk {chunk_id:,} reads otherwise: {embedded}."
     if text is None:
-        done = (
-            f"Chunk {chunk_id:,} left out: nothing was embedded, and the {counted(len(variant), 'chunk')}"
-            " left keep their vectors."
-        )
-    else:
-        n_cached = len(variant) - variant.n_embedded
-        done = (
-            f"Chunk {chunk_id:,} reads otherwise: {counted(variant.n_embedded, 'chunk')} embedded, the other"
-            f" {n_cached:,} not again."
-        )
+        left = f"the {counted(len(variant), 'chunk')} left keep their vectors"
+        done = f"Chunk {chunk_id:,} left out: nothing was embedded, and {left}."
     return [
         h("div.qx-row", h("h3", "What made the difference"), h("span.qx-grow"), act("forget", "", "Close")),
         h("p.qx-sm", done),
@@ -70,28 +62,21 @@ def tried(runs: Sequence[tuple[ShownColumn, TryOut]]) -> list[Node]:
 
 def unread(runs: Sequence[tuple[ShownColumn, TryOut]]) -> list[Node]:
     """A sentence where an agent has no room for all of a changed text; nothing where all read all of it."""
-    cut = [
+    cut = ", ".join(
         f"{column.name} does not read its last {counted(run.variant.n_unread, 'token')}"
         for column, run in runs
         if run.variant.n_unread
-    ]
-    if cut:
-        return notice(
-            f"The changed text is longer than an agent reads: {', '.join(cut)}. Shorten it to have all of it"
-            " count.",
-            "info",
-        )
-    return []
+    )
+    words = f"The changed text is longer than an agent reads: {cut}. Shorten it to have all of it count."
+    return notice(words if cut else "", "info")
 
 
 def _run(name: str, run: TryOut) -> list[Node]:
     first = run.differs_from
-    if first is None:
-        words = "The same choices with the change."
-    elif first == 1:
-        words = "Another choice from step 1 on."
-    else:
-        words = f"Another choice from step {first} on; up to there only Q can differ."
+    words = "The same choices with the change."
+    if first is not None:
+        before = "; up to there only Q can differ" if first > 1 else ""
+        words = f"Another choice from step {first} on{before}."
     rows = [_pair(pair, run) for pair in run.pairs]
     ends = (end_sentence(trace) for trace in (run.before, run.after))
     rows.append(h("tr", h("td.qx-mut", "end"), *(h("td.qx-mut", end) for end in ends)))
@@ -126,9 +111,7 @@ def cuts_of(shown: Cuts, query: str, documents: OpenDocuments | None) -> list[No
     if documents is not None:
         now = Cuts.over(documents, query)
         differs |= {"document": shown.document != now.document, "agent": shown.agent != now.agent}
-    words = ", ".join(name for name, changed in differs.items() if changed)
-    changed = notice(f"Changed since these rows were made: {words}." if words else "", "outdated")
-    return [h("h4", {"dir": "auto"}, shown.query), *changed]
+    return [h("h4", {"dir": "auto"}, shown.query), *changed_since("these rows were made", differs)]
 
 
 def cuts(rows: Sequence[CutRow]) -> list[Node]:

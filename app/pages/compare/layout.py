@@ -1,9 +1,8 @@
-"""What the Compare tab consists of: components only, no events.
-
-Texts of labels and hints are here, those of results in app.pages.compare.view.
-"""
+"""The components of the Compare tab, their labels and hints."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import gradio as gr
 
@@ -50,24 +49,15 @@ class CompareLayout:
 
     def _build_change(self) -> None:
         with gr.Column(visible=False, elem_id="qx-compare-change") as self.change_panel:
-            self.changed = gr.Textbox(
-                label="The chunk reads",
-                lines=2,
-                max_lines=6,
-                max_length=MAX_TEXT,
-                elem_id="qx-compare-changed",
-            )
+            size = {"lines": 2, "max_lines": 6, "max_length": MAX_TEXT}
+            self.changed = gr.Textbox(label="The chunk reads", **size, elem_id="qx-compare-changed")
             self.change_notice = tree(elem_id="qx-compare-change-notice")
             with gr.Row(elem_classes="qx-buttons"):
-                self.try_text = gr.Button(
-                    "Ask again with this text",
-                    variant="primary",
-                    elem_id="qx-compare-try-text",
-                    min_width=120,
+                button = partial(gr.Button, min_width=120)
+                self.try_text = button(
+                    "Ask again with this text", variant="primary", elem_id="qx-compare-try-text"
                 )
-                self.try_without = gr.Button(
-                    "Ask again without the chunk", elem_id="qx-compare-try-without", min_width=120
-                )
+                self.try_without = button("Ask again without the chunk", elem_id="qx-compare-try-without")
 
     def _build_cuts(self) -> None:
         with gr.Column(elem_classes="qx-card", elem_id="qx-compare-cuts"):
@@ -89,11 +79,12 @@ class CompareLayout:
             self.llm_panel = LlmPanel(comparisons.services, session, "compare-llm")
 
     def _build_settings(self, comparisons: Comparisons) -> None:
+        about = partial(help_of, ComparisonOrder)
         self.methods = gr.CheckboxGroup(
             [(view.method_label(key), key) for key in comparisons.methods()],
             value=comparisons.usual(comparisons.services.agents.default_checkpoint),
             label="Methods",
-            info=help_of(ComparisonOrder, "methods"),
+            info=about("methods"),
             elem_id="qx-compare-methods",
         )
         with gr.Row(elem_classes="qx-sliders"):
@@ -101,15 +92,9 @@ class CompareLayout:
                 [("the same for all", SAME), ("where the agent stops", OWN_STOP)],
                 value=SAME,
                 label="Evidence",
-                info=help_of(ComparisonOrder, "own_stop"),
+                info=about("own_stop"),
                 elem_id="qx-compare-size",
             )
             self.k = gr.Slider(
-                1,
-                MAX_K,
-                value=4,
-                step=1,
-                label="Chunks",
-                info=help_of(ComparisonOrder, "k"),
-                elem_id="qx-compare-k",
+                1, MAX_K, value=4, step=1, label="Chunks", info=about("k"), elem_id="qx-compare-k"
             )

@@ -1,7 +1,4 @@
-"""The Compare tab.
-
-Which component starts which action, and what is shown then.
-"""
+"""The Compare tab: what starts which action, and what is shown then."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import gradio as gr
 
@@ -20,7 +17,7 @@ from app.pages.compare import view
 from app.pages.compare.difference import Cuts
 from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout
 from app.pages.widgets.asking import known_questions
-from app.pages.widgets.notices import notice, notice_in, passing, passing_in, progress
+from app.pages.widgets.notices import notice, notice_in, passing_in, progress
 from app.pages.widgets.requests import OpenRun
 from app.pages.widgets.text import file_button, open_documents
 from app.pages.widgets.work import EACH, Update, Work, in_line
@@ -79,12 +76,8 @@ class CompareTab(CompareLayout):
         super().__init__(self.comparisons, session)
         self.session, self.explored = session, explored
         self.compared = gr.State(Compared())
-        self.to_explore: gr.State = gr.State(None)
-        """An OpenRun when a column is to be opened in Explore."""
-        self.to_sparc: gr.State = gr.State(None)
-        """An OpenRun when SPARC's column is to be opened there."""
-        self.to_sets: gr.State = gr.State(None)
-        """The same for RES-RAG's in Evidence sets."""
+        self.to_explore, self.to_sparc, self.to_sets = gr.State(None), gr.State(None), gr.State(None)
+        """An OpenRun each, when a column is to be opened there."""
         self.wanted: gr.State = gr.State(None)
         """The run of Explore that is to be compared, a FromExplore; None before the first."""
         self.came: gr.State = gr.State(Compared())
@@ -118,9 +111,9 @@ class CompareTab(CompareLayout):
         cutting = self.cutting.run.click(run_cuts, place, self._outputs, **in_line("compare-cuts", 1))
         self.cutting.wire_cancel([cutting], packs(self._cuts_cancelled), None, self._outputs, **quick)
         self.cuts.select(packs(self._on_cut), self.cut_rows, self._outputs, **quick)
-        for button, handler in ((self.try_text, self._try_text), (self.try_without, self._try_without)):
-            trying = packs(handler, notice_in(self.change_notice, {self.tried: []}))
-            button.click(trying, [self.compared, self.changed], self._outputs, **quick).success(
+        trying = packs(self._try, notice_in(self.change_notice, {self.tried: []}))
+        for button, changed in ((self.try_text, [self.changed]), (self.try_without, [])):
+            button.click(trying, [self.compared, *changed], self._outputs, **quick).success(
                 None, js=SHOW_TRIED, api_visibility="private"
             )
         self.asking.wire_known(self.session)
@@ -178,27 +171,21 @@ class CompareTab(CompareLayout):
             methods += self.comparisons.imported(documents)
             update[self.asking.known_questions] = known_questions(documents.questions)
             compared = replace(compared, lifted=())
-        if (
-            wanted is not None
-            and wanted.config is not None
-            and (compared.taken is None or wanted.number != compared.taken.number)
-        ):
+        number = compared.taken and compared.taken.number
+        if wanted is not None and wanted.config is not None and wanted.number != number:
             question, config = wanted.query, wanted.config
             k = min(config.step_budget, MAX_K)
             size = SAME if config.stop_threshold is None or spec.name == PLAIN else OWN_STOP
             methods = list(dict.fromkeys([own_key(spec.name), *methods]))
             compared = replace(compared, taken=wanted)
         compared = replace(compared, seen=taken.seen)
-        shown = {
+        return {
+            **update,
             self.asking.question: question,
             self.methods: self._choices(methods, documents),
             self.size: size,
             self.k: k,
             self.compared: compared,
-        }
-        return {
-            **update,
-            **shown,
             **self._on_controls(session, compared, cut, question, methods, size, k),
             self.header: open_documents(documents),
             self.as_explore: self._as_explore(session, compared, documents),
@@ -306,15 +293,12 @@ class CompareTab(CompareLayout):
         """Another column, beside what a reader has open of those before; a new comparison begins with nothing
         open.
         """
-        n_before = len(compared.columns)
-        goes_on = n_before > 0 and came.columns[:n_before] == compared.columns
+        n_before, closed = len(compared.columns), dict[Any, Any]()
         now = replace(compared, corpus=came.corpus, order=came.order, columns=came.columns)
-        if not goes_on:
+        if n_before == 0 or came.columns[:n_before] != compared.columns:
             now = replace(now, chunk_id=None, anchor=None, explained=())
-        update = self._results(now)
-        if not goes_on:
-            update |= {self.change_panel: gr.Column(visible=False), self.tried: []}
-        return {**update, **self._on_controls(session, now, cut, *controls)}
+            closed = {self.change_panel: gr.Column(visible=False), self.tried: []}
+        return {**self._results(now), **closed, **self._on_controls(session, now, cut, *controls)}
 
     def _open(self, session: Session, compared: Compared, came: str) -> Iterator[Update]:
         """The comparison that the page's address asks for, and its order in the form."""
@@ -383,25 +367,15 @@ class CompareTab(CompareLayout):
         )
 
     def _cancelled(self) -> Update:
-        return self._settled(self.asking.work, "comparing", "columns that were there are kept")
+        is_over, kept = self.comparisons.wait_idle("comparing", 10), "columns that were there are kept"
+        return self.asking.work.cancelled(is_over, "what is at work ends first", kept)
 
     def _cuts_cancelled(self) -> Update:
-        return self._settled(self.cutting, "cutting", "rows that were there are kept, and so are the vectors")
+        kept = "rows that were there are kept, and so are the vectors"
+        is_over = self.comparisons.wait_idle("cutting", 10)
+        return self.cutting.cancelled(is_over, "what is at work ends first", kept)
 
-    def _settled(self, work: Work, name: Literal["comparing", "cutting"], rest: str) -> Update:
-        """The form after a cancel."""
-        words = "Cancelling: what is at work ends first."
-        if self.comparisons.wait_idle(name, 10):
-            words = f"Cancelled; {rest}."
-        return {**work.free(), work.notice: passing(words, "info")}
-
-    def _try_text(self, compared: Compared, text: str | None) -> Update:
-        return self._try(compared, text or "")
-
-    def _try_without(self, compared: Compared, _: str | None) -> Update:
-        return self._try(compared, None)
-
-    def _try(self, compared: Compared, text: str | None) -> Update:
+    def _try(self, compared: Compared, text: str | None = None) -> Update:
         """The agents again, with the open chunk changed or gone."""
         if compared.chunk_id is None:
             return {}
@@ -409,15 +383,11 @@ class CompareTab(CompareLayout):
         return {self.change_notice: difference_view.unread(runs), self.tried: difference_view.tried(runs)}
 
     def _on_cut(self, cut: Cuts, event: gr.EventData) -> Update:
-        (action, argument), rows = clicked(event), cut.rows
-        if (
-            action != "explore"
-            or not argument.isdecimal()
-            or int(argument) >= len(rows)
-            or not rows[int(argument)].run_id
-        ):
+        action, argument = clicked(event)
+        if action != "explore" or not argument.isdecimal() or int(argument) >= len(cut.rows):
             return {}
-        return {self.to_explore: OpenRun(rows[int(argument)].run_id)}
+        run_id = cut.rows[int(argument)].run_id
+        return {self.to_explore: OpenRun(run_id)} if run_id else {}
 
     def _export(self, compared: Compared, event: gr.EventData) -> Iterator[Update]:
         """The columns as a page to download; Gradio keeps a copy of what a handler hands out."""
@@ -442,11 +412,9 @@ class CompareTab(CompareLayout):
             run = self.comparisons.shown_columns(compared)[value].run
             if run is None:
                 return {}
-            if run.trace.started.method == SPARC:
-                return {self.to_sparc: OpenRun(run.run_id)}
-            if run.trace.started.method in SETS:
-                return {self.to_sets: OpenRun(run.run_id)}
-            return {self.to_explore: OpenRun(run.run_id)}
+            method = run.trace.started.method
+            place = self.to_sparc if method == SPARC else self.to_sets if method in SETS else self.to_explore
+            return {place: OpenRun(run.run_id)}
         if action == "why" and value < len(compared.columns):
             explained = {*compared.explained} ^ {value}
             return self._looked(replace(compared, explained=tuple(sorted(explained))))
@@ -475,14 +443,11 @@ class CompareTab(CompareLayout):
     def _changing(self, compared: Compared, chunk_id: int) -> Update:
         """A chunk's text, to be changed."""
         text = self.comparisons.workspace(compared)[chunk_id].text
-        label = f"Chunk {chunk_id:,} reads" + (
-            f" (its first {MAX_TEXT:,} characters)" if len(text) > MAX_TEXT else ""
-        )
-        field = gr.Textbox(text[:MAX_TEXT], label=label)
+        first = f" (its first {MAX_TEXT:,} characters)" if len(text) > MAX_TEXT else ""
         return {
             self.compared: replace(compared, chunk_id=chunk_id),
             self.change_panel: gr.Column(visible=True),
-            self.changed: field,
+            self.changed: gr.Textbox(text[:MAX_TEXT], label=f"Chunk {chunk_id:,} reads{first}"),
             self.change_notice: [],
         }
 

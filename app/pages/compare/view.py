@@ -12,7 +12,7 @@ from typing import Any
 
 from app.components.address import part_of
 from app.pages.widgets.asking import settings_toggle
-from app.pages.widgets.notices import notice
+from app.pages.widgets.notices import changed_since, progress_bar, time_left
 from app.services.comparisons import AGENT, Compared, Comparing, ComparisonOrder, ShownColumn, ToEmbed
 from app.services.in_view import RunInView
 from core.base.config import SETS, EpisodeConfig
@@ -30,15 +30,11 @@ from core.views.draw.words import counted, duration
 
 def shown_comparison(columns: Sequence[ShownColumn], opened: int | None = None) -> ShownComparison:
     """Columns as they are drawn. `opened`: the chunk that is read."""
-    runs = [column.run for column in columns if column.run is not None]
-    workspace = runs[0].documents.workspace if runs else None
-    return ShownComparison(
-        columns,
-        () if workspace is None else workspace.borders.tolist(),
-        runs[0].gold if runs else (),
-        workspace,
-        opened,
-    )
+    run = next((column.run for column in columns if column.run is not None), None)
+    if run is None:
+        return ShownComparison(columns, (), (), None, opened)
+    workspace = run.documents.workspace
+    return ShownComparison(columns, workspace.borders.tolist(), run.gold, workspace, opened)
 
 
 def as_in_explore(
@@ -59,17 +55,19 @@ def as_in_explore(
         nodes.append(h("div.qx-row.qx-sm", line, back))
     if order.forbidden:
         agents = "Q-RAG's columns" if key.startswith(AGENT) else f"Q-RAG's columns and {facts_of(key).label}"
-        sentence = (
-            f"{_chunks(order.forbidden)} forbidden here, as in Explore. {agents} keep to that, the other"
-            " methods don't."
-        )
-        allow = act("lift", "", "Allow it here" if len(order.forbidden) == 1 else "Allow them here")
+        rest = f"{agents} keep to that, the other methods don't."
+        sentence = f"{_chunks(order.forbidden)} forbidden here, as in Explore. {rest}"
+        allow = act("lift", "", f"Allow {_them(order.forbidden)} here")
         nodes.append(h("div.qx-row.qx-sm", h("span", sentence), allow))
     if lifted:
-        forbid = act("keep", "", "Forbid it here, too" if len(lifted) == 1 else "Forbid them here, too")
+        forbid = act("keep", "", f"Forbid {_them(lifted)} here, too")
         line = h("span", f"{_chunks(lifted)} forbidden in Explore, but not here.")
         nodes.append(h("div.qx-row.qx-sm", line, forbid))
     return nodes
+
+
+def _them(chunk_ids: Sequence[int]) -> str:
+    return "it" if len(chunk_ids) == 1 else "them"
 
 
 def _chunks(chunk_ids: Sequence[int]) -> str:
@@ -82,19 +80,16 @@ def _chunks(chunk_ids: Sequence[int]) -> str:
 
 def settings_words(config: EpisodeConfig, usual: EpisodeConfig) -> list[str]:
     """Settings that a comparison doesn't set itself and that differ from the agent's own."""
+    review, stop = config.review_threshold, config.stop_threshold
     differs = {
         f"temperature {config.temperature:g}": config.temperature != usual.temperature,
         f"seed {config.seed}": config.temperature > 0 and config.seed != usual.seed,
         f"sampling among the best {config.top_k_actions}": config.top_k_actions != usual.top_k_actions,
         f"beam {config.beam_width}": config.beam_width != usual.beam_width,
         "without positions": config.use_positions != usual.use_positions,
-        "without a review": config.review_threshold is None is not usual.review_threshold,
-        f"a review at Q {config.review_threshold or 0:.2f}": (
-            config.review_threshold not in (None, usual.review_threshold)
-        ),
-        f"its own stop at Q {config.stop_threshold or 0:.2f}": (
-            config.stop_threshold not in (None, usual.stop_threshold)
-        ),
+        "without a review": review is None is not usual.review_threshold,
+        f"a review at Q {review or 0:.2f}": review not in (None, usual.review_threshold),
+        f"its own stop at Q {stop or 0:.2f}": stop not in (None, usual.stop_threshold),
     }
     return [words for words, other in differs.items() if other]
 
@@ -138,10 +133,8 @@ _DOING = {
 
 def comparing(now: Comparing[Any]) -> list[Node]:
     """Which method or way of cutting is at work, and how far."""
-    left = "" if now.seconds_left is None else f" · about {duration(now.seconds_left)} left"
-    words = f"{now.name}: {_DOING[now.stage]} {now.done:,} of {now.total:,}{left}"
-    bar = h("progress", {"value": now.done, "max": max(now.total, 1), "aria-label": now.name})
-    return [h("div.qx-progress", {"role": "status"}, h("span", words), bar)]
+    how_far = f"{now.done:,} of {now.total:,}{time_left(now.seconds_left)}"
+    return progress_bar(f"{now.name}: {_DOING[now.stage]} {how_far}", now.name, now.done, max(now.total, 1))
 
 
 def changes(compared: Compared, order: ComparisonOrder, same_documents: bool) -> list[Node]:
@@ -157,9 +150,7 @@ def changes(compared: Compared, order: ComparisonOrder, same_documents: bool) ->
         "forbidden chunks": then.forbidden != order.forbidden,
         "agent settings": then.settings != order.settings,
     }
-    words = ", ".join(name for name, changed in differs.items() if changed)
-    sentence = f"Changed since these columns were made: {words}." if words else ""
-    return notice(sentence, "outdated", act("again", "", "Compare again"))
+    return changed_since("these columns were made", differs, act("again", "", "Compare again"))
 
 
 EMPTY = "Ask a question. You will see what each method finds, and what only one of them finds."
@@ -207,11 +198,9 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
     if not columns or workspace is None:
         return [h("h3", "Side by side")]
     query, order = compared.order.query.strip(), compared.order
-    size = (
-        f"agents stop by themselves, at {order.k} at the latest; the others follow the first"
-        if order.own_stop
-        else f"{counted(order.k, 'chunk')} each"
-    )
+    size = f"{counted(order.k, 'chunk')} each"
+    if order.own_stop:
+        size = f"agents stop by themselves, at {order.k} at the latest; the others follow the first"
     support = next((column.run.gold for column in columns if column.run), ())
     record = json.dumps(comparison_json(query, columns, workspace, support), ensure_ascii=False, indent=1)
     sheet = comparison_csv(query, columns, workspace, support)
@@ -249,6 +238,5 @@ def reading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
     change = act("change", compared.chunk_id, "Change this chunk", title=title)
     names = comparison.finders.get(compared.chunk_id, ())
     words = f"Found by {', '.join(names)}." if names else "No method found it."
-    return reading_pane(
-        workspace, compared.chunk_id, compared.anchor, words, comparison.support, pins, change
-    )
+    place = compared.chunk_id, compared.anchor
+    return reading_pane(workspace, *place, words, comparison.support, pins, change)

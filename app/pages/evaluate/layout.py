@@ -1,8 +1,4 @@
-"""What the Evaluate tab consists of.
-
-Texts of labels and hints are here, those of results in app.pages.evaluate.view. Components only, no events;
-the card of whole documents is a part of its own.
-"""
+"""The components of the Evaluate tab, their labels and hints."""
 
 from __future__ import annotations
 
@@ -106,12 +102,9 @@ class EvaluateLayout:
                     info="On the same questions",
                     elem_id="qx-evaluate-second",
                 )
+                parts = list(PARTS[::-1])
                 self.part = dropdown(
-                    list(PARTS[::-1]),
-                    value="test",
-                    label="Part",
-                    info=hint("part"),
-                    elem_id="qx-evaluate-part",
+                    parts, value="test", label="Part", info=hint("part"), elem_id="qx-evaluate-part"
                 )
                 self.step_budget = number(
                     0, label="Step budget", info=hint("step_budget"), elem_id="qx-evaluate-budget"
@@ -130,9 +123,8 @@ class EvaluateLayout:
                 elem_id="qx-evaluate-questions",
             )
             with gr.Row(elem_classes="qx-buttons"):
-                self.run = gr.Button(
-                    "Run evaluation", variant="primary", elem_id="qx-evaluate-run", min_width=150
-                )
+                words = "Run evaluation"
+                self.run = gr.Button(words, variant="primary", elem_id="qx-evaluate-run", min_width=150)
                 self.cancel = cancel_button("qx-evaluate-cancel")
             self.estimate = tree(elem_id="qx-evaluate-estimate")
             self.progress = tree(elem_id="qx-evaluate-progress")
@@ -155,14 +147,12 @@ class EvaluateLayout:
                     self.stops_figure = gr.Plot(show_label=False, elem_id="qx-evaluate-stops-figure")
                     with gr.Row(elem_classes="qx-buttons"):
                         self.best = gr.Button("Go to the best", elem_id="qx-evaluate-best", min_width=110)
-                        self.make_default = gr.Button(
-                            "Make it the agent's default", elem_id="qx-evaluate-default", min_width=180
+                        lasting, own = partial(gr.Button, min_width=180), not services.settings.public
+                        self.make_default = lasting(
+                            "Make it the agent's default", elem_id="qx-evaluate-default"
                         )
-                        self.use_for_now = gr.Button(
-                            "Use it until the app is closed",
-                            elem_id="qx-evaluate-for-now",
-                            min_width=180,
-                            visible=not services.settings.public,
+                        self.use_for_now = lasting(
+                            "Use it until the app is closed", elem_id="qx-evaluate-for-now", visible=own
                         )
                     self.default_words = tree(elem_id="qx-evaluate-default-words")
                     self.default_notice = tree(elem_id="qx-evaluate-default-notice")

@@ -1,7 +1,4 @@
-"""The Evaluate tab.
-
-Which component starts which action, and what is shown then.
-"""
+"""The Evaluate tab: what starts which action, and what is shown then."""
 
 from __future__ import annotations
 
@@ -99,33 +96,19 @@ class EvaluateTab(EvaluateLayout):
         self.task.change(self._on_task, self.task, [self.length, self.part, self.questions], **quick)
         panels = (self.list, self.filter, self.failures, self.episode, self.episode_notice)
         gr.on([panel.select for panel in panels], packs(self._on_click), looking, results, **EACH, **quick)
-        gr.on(
-            [control.change for control in told[1:]],
-            packs(self._estimated),
-            told,
-            self.estimate,
-            trigger_mode="always_last",
-            **quick,
-        )
+        latest = {"trigger_mode": "always_last", **quick}
+        changes = [control.change for control in told[1:]]
+        gr.on(changes, packs(self._estimated), told, self.estimate, **latest)
         if not self.services.settings.public:
-            show_documents = lambda: gr.Tabs(selected=DOCUMENTS_TAB)  # noqa: E731
-            self.whole.wanted.change(show_documents, None, self.forms, **QUIET)
+            self.whole.wanted.change(lambda: gr.Tabs(selected=DOCUMENTS_TAB), None, self.forms, **QUIET)
         threshold = [looking, self.stops, self.stops_figure, self.default_notice]
         refusal = notice_in(self.default_notice)
-        self.threshold.input(
-            packs(self._on_threshold, refusal),
-            [looking, self.threshold],
-            threshold,
-            trigger_mode="always_last",
-            **quick,
-        )
-        to_best = packs(self._to_best, refusal)
-        self.best.click(to_best, looking, [self.threshold, *threshold], **quick)
-        for button, action in (
-            (self.make_default, self.evaluations.make_default),
-            (self.use_for_now, self.evaluations.use_for_now),
-        ):
-            settle = packs(self._settled(action), refusal)
+        moved = packs(self._on_threshold, refusal)
+        self.threshold.input(moved, [looking, self.threshold], threshold, **latest)
+        self.best.click(packs(self._to_best, refusal), looking, [self.threshold, *threshold], **quick)
+        settling = {self.make_default: "make_default", self.use_for_now: "use_for_now"}
+        for button, name in settling.items():
+            settle = packs(self._settled(getattr(self.evaluations, name)), refusal)
             button.click(settle, [looking, self.threshold], self.default_notice, **quick)
         self._results = results
 
@@ -154,9 +137,8 @@ class EvaluateTab(EvaluateLayout):
         """
         looking = replace(looking, owner=session.owner)
         agents = list(self.services.agents.checkpoints)
-        listed = self._listed(looking)
         return {
-            **listed,
+            **self._listed(looking),
             **self._figures(looking),
             self.agent: gr.Dropdown(agents),
             self.second: gr.Dropdown([("none", NOBODY), *agents]),
@@ -199,10 +181,7 @@ class EvaluateTab(EvaluateLayout):
         try:
             curve = self.evaluations.stop_curve(looking.first, looking.owner)
             charts = self.evaluations.reliability(looking.first, looking.owner).charts
-            return {
-                **self._stops(looking, curve),
-                self.reliability: drawn(lambda: card_figure(charts[0])),
-            }
+            return {**self._stops(looking, curve), self.reliability: drawn(lambda: card_figure(charts[0]))}
         except UserError:
             return {}
 
@@ -290,9 +269,8 @@ class EvaluateTab(EvaluateLayout):
             case "episodes-page" if number is not None:
                 yield from self._episodes(replace(looking, episode_page=number, episode=None))
             case "episode" if number is not None:
-                yield from self._episodes(
-                    replace(looking, episode=None if number == looking.episode else number)
-                )
+                opened = None if number == looking.episode else number
+                yield from self._episodes(replace(looking, episode=opened))
             case "close":
                 yield from self._episodes(replace(looking, episode=None))
             case "explore" | "explore-anyway" if looking.episode is not None:
@@ -303,24 +281,20 @@ class EvaluateTab(EvaluateLayout):
         try:
             row = self._rows(looking, looking.first)[position]
             if view.is_long(row) and not announced:
-                return {
-                    self.episode_notice: view.cost(row, self.services.agents.load(row.checkpoint).encoder.dim)
-                }
+                encoder = self.services.agents.load(row.checkpoint).encoder
+                return {self.episode_notice: view.cost(row, encoder.dim)}
         except UserError as error:
             return {self.episode_notice: notice(str(error))}
         return {self.to_explore: OpenEpisode(looking.first, position), self.episode_notice: []}
 
     def _on_threshold(self, looking: EvaluatePlace, threshold: float | None) -> Update:
-        return self._moved(looking, float(threshold or 0))
+        looking = replace(looking, threshold=float(threshold or 0))
+        curve = self.evaluations.stop_curve(looking.first, looking.owner)
+        return {self.looking: looking, **self._stops(looking, curve), self.default_notice: []}
 
     def _to_best(self, looking: EvaluatePlace) -> Update:
         best = self.evaluations.stop_curve(looking.first, looking.owner).best
-        return {**self._moved(looking, best), self.threshold: best}
-
-    def _moved(self, looking: EvaluatePlace, threshold: float) -> Update:
-        looking = replace(looking, threshold=threshold)
-        curve = self.evaluations.stop_curve(looking.first, looking.owner)
-        return {self.looking: looking, **self._stops(looking, curve), self.default_notice: []}
+        return {**self._on_threshold(looking, best), self.threshold: best}
 
     def _settled(self, action: Callable[[str, float], str]) -> Callable[..., Update]:
         """A handler that does something lasting with the threshold, and says what was done."""
@@ -377,16 +351,13 @@ class EvaluateTab(EvaluateLayout):
         first = self.evaluations.summary(looking.first, looking.owner)
         if not looking.second:
             return view.score_table(first, None, None)
-        refused: list[Node] = []
-        comparison = None
+        refused, comparison = "", None
         try:
             comparison = self.evaluations.comparison(looking.first, looking.second, looking.owner)
         except BadRequest as error:
-            refused = notice(str(error), "info")
-        return [
-            *refused,
-            *view.score_table(first, self.evaluations.summary(looking.second, looking.owner), comparison),
-        ]
+            refused = str(error)
+        second = self.evaluations.summary(looking.second, looking.owner)
+        return [*notice(refused, "info"), *view.score_table(first, second, comparison)]
 
     def _calibrator(self, looking: EvaluatePlace, rows: tuple[EpisodeRow, ...]) -> Update:
         """Slider, curve and reliability; a sentence instead where no threshold can be read off the rows."""
@@ -428,13 +399,9 @@ class EvaluateTab(EvaluateLayout):
             name: [point.shares[name] for point in curve.points] for name in order
         }
         at, f1 = [point.threshold for point in curve.points], [point.fact_f1 for point in curve.points]
+        now, ends = at_threshold(rows, threshold), stop_intervals(rows, threshold)
         return {
-            self.stops: view.stops(
-                at_threshold(rows, threshold),
-                stop_intervals(rows, threshold),
-                curve,
-                rows[0].stop_threshold,
-            ),
+            self.stops: view.stops(now, ends, curve, rows[0].stop_threshold),
             self.stops_figure: drawn(lambda: stops_figure(at, shares, threshold, f1)),
         }
 
@@ -459,9 +426,8 @@ class EvaluateTab(EvaluateLayout):
             looking = replace(looking, episode=None)
 
         def table(questions: Mapping[str, str]) -> list[Node]:
-            return view.failure_table(
-                rows, sorted(positions), others, looking.episode, looking.episode_page, questions
-            )
+            place = looking.episode, looking.episode_page
+            return view.failure_table(rows, sorted(positions), others, *place, questions)
 
         listed = {
             self.looking: looking,

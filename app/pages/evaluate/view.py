@@ -1,7 +1,4 @@
-"""Evaluations as trees of plain data for the page.
-
-Pure functions, one per panel (see components.tree).
-"""
+"""Evaluations as trees of plain data, a function a panel."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 
-from app.pages.widgets.notices import notice
+from app.pages.widgets.notices import notice, progress_bar, time_left
 from app.services.evaluations import LONG, Measured, Measuring, StopCurve, Stops
 from core.base.metrics import fact_f1
 from core.base.rows import EpisodeRow
@@ -41,7 +38,7 @@ METRIC_WORDS = {
     ),
     "fact_em": (
         "Fact EM",
-        ("Share of questions whose chosen chunks include all support (Q-RAG appendix H), own threshold"),
+        "Share of questions whose chosen chunks include all support (Q-RAG appendix H), own threshold",
     ),
     "fact_f1_reviewed": ("Fact F1, reviewed", "Fact F1 of what the agent's review left of its choices"),
     "fact_em_reviewed": (
@@ -151,15 +148,10 @@ def measuring(now: Measuring) -> list[Node]:
         "embedding": f"{now.agent}: embedding chunks",
         "retrieving": f"{now.agent}: asking questions",
     }[now.stage]
-    left = "" if now.seconds_left is None else f" · about {duration(now.seconds_left)} left"
-    counted = f" · {now.done:,} of {now.total:,}{left}" if now.total else "…"
-    bar = h(
-        "progress",
-        {"value": now.done, "max": now.total, "aria-label": words} if now.total else {"aria-label": words},
-    )
-    bars = [_metric(name, _short(name, value), " so far") for name, value in now.means]
-    nodes: list[Node] = [h("div.qx-progress", {"role": "status"}, h("span", words + counted), bar)]
-    return [*nodes, h("div.qx-numbers", *bars)] if bars else nodes
+    how_far = f" · {now.done:,} of {now.total:,}{time_left(now.seconds_left)}" if now.total else "…"
+    bar = progress_bar(words + how_far, words, now.done if now.total else None, now.total)
+    means = [_metric(name, _short(name, value), " so far") for name, value in now.means]
+    return [*bar, h("div.qx-numbers", *means)] if means else bar
 
 
 def estimate(pace: float | None, n: int) -> list[Node]:
@@ -189,9 +181,8 @@ def evaluation_list(
         "part",
         "made",
     )
-    rows = [
-        _evaluation_row(entry, scores[entry.evaluation_id], first, second) for entry in on_page(entries, page)
-    ]
+    shown = on_page(entries, page)
+    rows = [_evaluation_row(entry, scores[entry.evaluation_id], first, second) for entry in shown]
     return [table(head, rows, "Evaluations"), *pager("evaluations-page", page, len(entries))]
 
 
@@ -245,17 +236,11 @@ def _export(rows: Sequence[EpisodeRow]) -> Node:
     sheet.writerow(["id", "outcome", "fact_f1", "support", "chosen", "evidence", "q_values", "milliseconds"])
     for row in rows:
         evidence = own_evidence(row)
-        sheet.writerow(
-            [
-                disarmed(row.id),
-                failure_class(row),
-                f"{fact_f1(evidence, row.support):.4f}",
-                *(" ".join(map(str, ids)) for ids in (row.support, row.chosen, evidence)),
-                " ".join(f"{value:.4f}" for value in row.q_values),
-                f"{row.milliseconds:.1f}",
-            ]
-        )
-    return act("download", written.getvalue(), "Rows as CSV", **{"data-name": "evaluation.csv"})
+        ids = (" ".join(map(str, chunks)) for chunks in (row.support, row.chosen, evidence))
+        q_values = " ".join(f"{value:.4f}" for value in row.q_values)
+        f1 = f"{fact_f1(evidence, row.support):.4f}"
+        sheet.writerow([disarmed(row.id), failure_class(row), f1, *ids, q_values, f"{row.milliseconds:.1f}"])
+    return act("download", written.getvalue(), "Rows as CSV", data_name="evaluation.csv")
 
 
 def _condition(letter: str, rows: Sequence[EpisodeRow]) -> Node:
@@ -275,34 +260,28 @@ def score_table(first: Summary, second: Summary | None, comparison: Comparison |
         cells = [_with_interval(name, first)]
         if second is not None:
             test = comparison.tests.get(name) if comparison else None
-            cells += [
-                _with_interval(name, second),
-                "" if test is None else _difference(test),
-                "" if test is None else f"{test.p_value:.3g}",
-            ]
+            tested = ["", ""] if test is None else [_difference(test), f"{test.p_value:.3g}"]
+            cells += [_with_interval(name, second), *tested]
         header = tip("th", sentence, label, scope="row")
         rows.append(h("tr", header, *(h("td", cell) for cell in cells)))
     every = [table(head, rows, "Scores")]
     nodes = figures(_first_figures(first, second), every, len(rows), opened=second is not None)
     if comparison is not None and comparison.n_left_out:
-        nodes += notice(
-            f"Left out of the test: {counted(comparison.n_left_out, 'question')} that only one of the two"
-            f" has. It rests on {comparison.n:,}.",
-            "info",
+        left_out = counted(comparison.n_left_out, "question")
+        words = (
+            f"Left out of the test: {left_out} that only one of the two has. It rests on {comparison.n:,}."
         )
+        nodes += notice(words, "info")
     return nodes
 
 
 def _first_figures(first: Summary, second: Summary | None) -> list[Node]:
     """The three that say most: what was found, whether all of it was, and the answer or what it cost."""
     last = "evidence_tokens" if first.metrics["answer_f1"] is None else "answer_f1"
-    nodes = []
-    for name in ("fact_f1", "fact_em", last):
-        value = _with_interval(name, first)
-        if second is not None:
-            value = f"A {value} · B {_with_interval(name, second)}"
-        nodes.append(_metric(name, value))
-    return nodes
+    values = {name: _with_interval(name, first) for name in ("fact_f1", "fact_em", last)}
+    if second is not None:
+        values = {name: f"A {value} · B {_with_interval(name, second)}" for name, value in values.items()}
+    return [_metric(name, value) for name, value in values.items()]
 
 
 def _short(name: str, value: float | None) -> str:
@@ -342,9 +321,8 @@ def stops(
         return f"{100 * now.shares[name]:.0f}{words} %"
 
     shares = [number(words, share(name), METRIC_WORDS[metric][1]) for name, (words, metric) in _STOPS.items()]
-    own_words = "The agent has no threshold: it never stops early."
-    if own is not None:
-        own_words = f"The agent's own is {own:.3f}."
+    never = "The agent has no threshold: it never stops early."
+    own_words = never if own is None else f"The agent's own is {own:.3f}."
     lo, hi = curve.plateau
     advice = f"Fact F1 is best at {curve.best:.3f}, and nearly as good from {lo:.3f} to {hi:.3f}. {own_words}"
     means = [
@@ -356,20 +334,16 @@ def stops(
 
 def default_words(row: EpisodeRow, is_own: bool) -> list[Node]:
     """What choosing a default here means."""
-    nodes: list[Node] = []
-    if row.split == "test":
-        nodes += notice(
-            "These are test questions: a threshold chosen here is fitted to them. Evaluate the training part"
-            " to choose a default.",
-            "outdated",
-        )
-    if not is_own:
-        words = (
-            f"{row.checkpoint} was not trained here, so its default stays; another threshold lasts until the"
-            " app is closed."
-        )
-        nodes.append(h("p.qx-mut.qx-sm", words))
-    return nodes
+    fitted = (
+        "These are test questions: a threshold chosen here is fitted to them. Evaluate the training part"
+        " to choose a default."
+    )
+    stays = (
+        f"{row.checkpoint} was not trained here, so its default stays; another threshold lasts until the"
+        " app is closed."
+    )
+    nodes = notice(fitted if row.split == "test" else "", "outdated")
+    return nodes if is_own else [*nodes, h("p.qx-mut.qx-sm", stays)]
 
 
 def reliability_heading(note: str) -> list[Node]:
@@ -385,18 +359,14 @@ def reliability_heading(note: str) -> list[Node]:
 
 def failure_filter(episodes: Mapping[Failure, Sequence[int]], chosen: str) -> list[Node]:
     """How many episodes are of each class, as buttons."""
-    total = sum(map(len, episodes.values()))
-    every = _filter("", "all", total, chosen == "", "Every episode")
-    classes = [
-        _filter(name, name, len(episodes[name]), chosen == name, words)
-        for name, words in FAILURE_WORDS.items()
-    ]
-    return [h("div.qx-row", every, *classes)]
-
-
-def _filter(key: str, label: str, count: int, pressed: bool, sentence: str) -> Node:
-    kind, n = "qx-btn" + ".qx-pressed" * pressed, h("span.qx-mut", f"{count:,}")
-    return sends(kind, "class", key, f"{label} ", n, aria_pressed=pressed, title=sentence)
+    counts: dict[str, int] = {name: len(some) for name, some in episodes.items()}
+    counts[""] = sum(counts.values())
+    buttons = []
+    for key, sentence in [("", "Every episode"), *FAILURE_WORDS.items()]:
+        kind, n = "qx-btn" + ".qx-pressed" * (key == chosen), h("span.qx-mut", f"{counts[key]:,}")
+        shown = {"aria_pressed": key == chosen, "title": sentence}
+        buttons.append(sends(kind, "class", key, f"{key or 'all'} ", n, **shown))
+    return [h("div.qx-row", *buttons)]
 
 
 def failure_table(
@@ -412,17 +382,14 @@ def failure_table(
     """
     if not positions:
         return [h("p.qx-empty", "No episode is of this class.")]
+    order = "Chunks in order of choice; a tick marks support, faded ones come after the agent's stop"
     head: list[str | tuple[str, str]] = [
         "question",
         "outcome",
         ("support", "Support chunks among those chosen under the agent's own threshold"),
-        (
-            "A chose",
-            "Chunks in order of choice; a tick marks support, faded ones come after the agent's stop",
-        ),
+        ("A chose", order),
+        *[("B chose", "The same question through the second agent")] * bool(others),
     ]
-    if others:
-        head.append(("B chose", "The same question through the second agent"))
     lines = []
     for position in on_page(positions, page):
         row = rows[position]
@@ -463,17 +430,10 @@ def _choice(row: EpisodeRow, i: int, taken: bool) -> Node:
 
 def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, refused: str) -> list[Node]:
     """One question: what was asked, what supports it, and what each agent chose, text beside text."""
-    head = h(
-        "div.qx-row",
-        h("strong", row.id),
-        h(
-            "span.qx-mut.qx-sm",
-            f"{failure_class(row)} · {counted(row.n_chunks, 'chunk')} · T = {row.step_budget}",
-        ),
-        h("span.qx-grow"),
-        act("explore", "", "Open in Explore"),
-        act("close", "", "Close"),
-    )
+    facts = f"{failure_class(row)} · {counted(row.n_chunks, 'chunk')} · T = {row.step_budget}"
+    acts = (act("explore", "", "Open in Explore"), act("close", "", "Close"))
+    about = h("span.qx-mut.qx-sm", facts)
+    head = h("div.qx-row", h("strong", row.id), about, h("span.qx-grow"), *acts)
     nodes: list[Node] = [head, *notice(refused, "info")]
     if example is not None:
         answer = f"  Answer: {', '.join(example.answers[:3])}." if example.answers else ""
@@ -482,10 +442,11 @@ def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, 
     nodes.append(h("div.qx-beside", _episode_column("A", row, example), second))
     missed = [chunk_id for chunk_id in row.support if chunk_id not in own_evidence(row)]
     if missed:
-        facts = [
-            _quote(example, chunk_id, f"chunk {chunk_id:,}, {_when(row, chunk_id)}") for chunk_id in missed
+        lacks = [
+            h("div.qx-sm", h("span.qx-mut", f"chunk {i:,}, {_when(row, i)}"), _text(example, i))
+            for i in missed
         ]
-        nodes.append(h("div", h("h4", "Support that A's evidence lacks"), *facts))
+        nodes.append(h("div", h("h4", "Support that A's evidence lacks"), *lacks))
     return nodes
 
 
@@ -520,10 +481,6 @@ def _stop_line(row: EpisodeRow, taken: int) -> Node:
     if taken < len(row.best_q) and threshold is not None and row.best_q[taken] < threshold:
         words = f"best Q {row.best_q[taken]:.3f} is below {threshold:.3f}"
     return h("li.qx-stop.qx-sm", f"stops: {words}")
-
-
-def _quote(example: Example | None, chunk_id: int, label: str) -> Node:
-    return h("div.qx-sm", h("span.qx-mut", label), _text(example, chunk_id))
 
 
 def _text(example: Example | None, chunk_id: int) -> Node | None:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.pages.evidence.view import chance_of, pressed
+from app.pages.evidence.view import chance_of, choice
 from app.services.evidence_sets import SetInView
 from core.corpus.tiles import column_starts, tile
 from core.ingest.prose import plain
 from core.methods.resrag.sets import DocumentSet
-from core.views.draw.nodes import Node, h
+from core.views.draw.nodes import Node, act, chunk_link, h, sends, tip
 from core.views.draw.tables import PAGE, on_page, pager
 from core.views.draw.words import counted, shorten
 
@@ -66,11 +66,11 @@ def documents(view: SetInView | None, shown: Shown) -> list[Node]:
     taken_from = [one for one in view.documents if one.taken]
     rows = taken_from if shown.only_taken else list(view.documents)
     page = min(shown.page, max(0, (len(rows) - 1) // PAGE))
-    choice = h(
-        "span.qx-seg",
-        {"role": "group", "aria-label": "Documents shown"},
-        pressed("rows", "all", f"All {len(view.documents):,}", not shown.only_taken),
-        pressed("rows", "taken", f"Only taken from ({len(taken_from):,})", shown.only_taken),
+    some = f"Only taken from ({len(taken_from):,})"
+    rows_shown = choice(
+        "Documents shown",
+        act("rows", "all", f"All {len(view.documents):,}", aria_pressed=not shown.only_taken),
+        act("rows", "taken", some, aria_pressed=shown.only_taken),
     )
     legend = h(
         "span.qx-sm.qx-mut.qx-set-legend",
@@ -86,7 +86,7 @@ def documents(view: SetInView | None, shown: Shown) -> list[Node]:
         h("span.qx-sm.qx-mut", f"a row a document, in document order{scale}"),
         h("span.qx-grow"),
         legend,
-        choice,
+        rows_shown,
     )
     lines = [_document(view, one, shown) for one in on_page(rows, page)]
     nothing = h("p.qx-empty", "Nothing is taken of any document.")
@@ -100,30 +100,12 @@ def _document(view: SetInView, one: DocumentSet, shown: Shown) -> Node:
     first = int(workspace.borders[one.document])
     chances = view.chances[first : first + one.n_chunks]
     n, name = len(one.taken), shorten(document.title, 120)
-    title = h(
-        "button.qx-set-name",
-        {
-            "data-act": "row",
-            "data-arg": str(one.document),
-            "aria-expanded": str(is_open).lower(),
-            "title": document.title,
-        },
-        name,
-    )
-    about = h(
-        "span.qx-sm.qx-mut.qx-set-about",
-        h(
-            "span",
-            {"title": document.kind},
-            f"Document_{one.document + 1} · {counted(one.n_chunks, 'chunk')}",
-        ),
-        *_types(view, one.document),
-    )
-    facts = (
-        [h("strong", f"{n}"), f" chunk{'s' * (n > 1)}", h("span.qx-set-cost", counted(one.n_tokens, "token"))]
-        if n
-        else ["none"]
-    )
+    title = sends("qx-set-name", "row", one.document, name, aria_expanded=is_open, title=document.title)
+    words = f"Document_{one.document + 1} · {counted(one.n_chunks, 'chunk')}"
+    size = h("span", {"title": document.kind}, words)
+    about = h("span.qx-sm.qx-mut.qx-set-about", size, *_types(view, one.document))
+    cost = h("span.qx-set-cost", counted(one.n_tokens, "token"))
+    facts = [h("strong", f"{n}"), f" chunk{'s' * (n > 1)}", cost] if n else ["none"]
     cells = [
         h("div.qx-set-title", title, about),
         h("div.qx-set-strip", *_strip(view, one, chances, first)),
@@ -142,8 +124,7 @@ def _types(view: SetInView, document: int) -> list[Node]:
     types = sorted(view.types[document], key=lambda name: name in _AROUND)
     words = f"{types[0]} +{len(types) - 1}" if len(types) > 1 else types[0] if types else "JSON-LD"
     about = f" about {', '.join(types)}" if types else ""
-    title = f"JSON-LD of the page{about}; open the row to read it"
-    return [h("span.qx-mark", {"title": title, "tabindex": "0"}, words)]
+    return [tip("span.qx-mark", f"JSON-LD of the page{about}; open the row to read it", words)]
 
 
 def _strip(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -> list[Node]:
@@ -157,26 +138,16 @@ def _strip(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -
     for column in np.flatnonzero((columns.maxima >= _LEAST_DRAWN) | np.isin(np.arange(n), [*taken])).tolist():
         kind = "qx-bar-taken" if column in taken else "qx-bar-left"
         bars[kind].append(_bar((column + 0.5) * width, min(0.8 * width, 12), float(columns.maxima[column])))
-    words = (
-        f"Chances of {counted(one.n_chunks, 'chunk')} along the document; taken:"
-        f" {', '.join(str(chunk_id) for chunk_id in sorted(one.taken)) or 'none'}"
-    )
+    named = ", ".join(map(str, sorted(one.taken))) or "none"
+    words = f"Chances of {counted(one.n_chunks, 'chunk')} along the document; taken: {named}"
     likeliest = np.argsort(-chances, kind="stable")[:_HITS]
     what = "" if view.by_model else "chance "
-    hits = [
-        h(
-            "span.qx-set-hit",
-            {
-                "--x": _across(int(row), one.n_chunks),
-                "data-act": "open",
-                "data-arg": str(first + int(row)),
-                "title": f"chunk {first + int(row):,}, {what}{chance_of(view, first + int(row))}",
-                "aria-hidden": "true",
-            },
-        )
-        for row in likeliest.tolist()
-        if chances[row] >= _LEAST_DRAWN
-    ]
+    hits = []
+    for row in (row for row in likeliest.tolist() if chances[row] >= _LEAST_DRAWN):
+        chunk_id = first + row
+        title = f"chunk {chunk_id:,}, {what}{chance_of(view, chunk_id)}"
+        opens = {"data-act": "open", "data-arg": str(chunk_id), "aria-hidden": "true"}
+        hits.append(h("span.qx-set-hit", {"--x": _across(row, one.n_chunks), "title": title, **opens}))
     rings = [
         h(
             "span.qx-gold-ring",
@@ -198,13 +169,9 @@ def _sorted(one: DocumentSet, chances: np.ndarray, least: float) -> list[Node]:
     ends = [*starts[1:].tolist(), n_ranks]
     bars: dict[str, list[str]] = {"qx-bar-left": [], "qx-bar-taken": [], "qx-bar-beyond": []}
     for start, end in zip(starts.tolist(), ends, strict=True):
-        kind = (
-            "qx-bar-left"
-            if start >= len(one.taken)
-            else "qx-bar-beyond"
-            if one.is_beyond and start + 1 > one.root
-            else "qx-bar-taken"
-        )
+        is_beyond = one.is_beyond and start + 1 > one.root
+        kind = "qx-bar-beyond" if is_beyond else "qx-bar-taken"
+        kind = kind if start < len(one.taken) else "qx-bar-left"
         if best[start] >= _LEAST_DRAWN:
             span = width * (end - start)
             bars[kind].append(_bar(width * start + span / 2, min(0.8 * span, 60), float(best[start])))
@@ -245,29 +212,17 @@ def _texts(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -
     if len(one.taken) > _SHOWN:
         lines.append(h("li.qx-mut", f"and {len(one.taken) - _SHOWN} more, see the action"))
     lines += [_text(view, chunk_id, first, False) for chunk_id in following]
-    json_ld = view.json_ld[one.document]
-    beside = None
-    if json_ld:
-        beside = h(
-            "details.qx-sm.qx-set-ld",
-            h("summary", "JSON-LD of the page, read with the set"),
-            h("pre.qx-pre", {"tabindex": "0"}, json_ld),
-        )
-    return h("div.qx-set-texts", h("ul.qx-set-list", *lines), beside)
+    beside: list[Node] = []
+    if json_ld := view.json_ld[one.document]:
+        summary = h("summary", "JSON-LD of the page, read with the set")
+        beside = [h("details.qx-sm.qx-set-ld", summary, h("pre.qx-pre", {"tabindex": "0"}, json_ld))]
+    return h("div.qx-set-texts", h("ul.qx-set-list", *lines), *beside)
 
 
 def _text(view: SetInView, chunk_id: int, first: int, is_taken: bool) -> Node:
     text = view.run.documents.workspace[chunk_id].text
     is_gold = chunk_id in view.run.gold
-    link = h(
-        "button.qx-link",
-        {
-            "data-act": "open",
-            "data-arg": str(chunk_id),
-            "title": f"Number {chunk_id - first + 1} of its document in the action",
-        },
-        f"chunk {chunk_id:,}",
-    )
+    link = chunk_link(chunk_id, title=f"Number {chunk_id - first + 1} of its document in the action")
     marks = [h("span.qx-mark.qx-hit", "support")] if is_gold else []
     chance = None if view.by_model else h("span.qx-mut", chance_of(view, chunk_id))
     kind = "qx-set-text" if is_taken else "qx-set-text qx-next"

@@ -1,7 +1,4 @@
-"""Quality against cost.
-
-A line a method over the tokens of its evidence, a dot a setting.
-"""
+"""Quality against cost: a line a method, a dot a setting."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.pages.evidence.view import pressed
+from app.pages.evidence.view import choice
 from app.pages.widgets.notices import notice
 from core.base.config import RESRAG
 from core.lab.studies.frontier import Curve
@@ -18,7 +15,7 @@ from core.methods.qrag.retriever import QRAG
 from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
 from core.methods.threshold import THRESHOLD
-from core.views.draw.nodes import Node, h
+from core.views.draw.nodes import Node, act, h, sends
 from core.views.draw.words import shorten
 
 MEASURES = {"f1": "Answer F1", "recall": "Support recall"}
@@ -30,16 +27,7 @@ TASK_NAMES = {
     "natural-manuals": "Manuals",
 }
 """Data sets, for people."""
-_COLOURS = (
-    "var(--qx-acc)",
-    "var(--qx-s2)",
-    "var(--qx-s3)",
-    "var(--qx-s4)",
-    "var(--qx-s1)",
-    "var(--qx-s5)",
-    "var(--qx-s6)",
-    "var(--qx-s7)",
-)
+_COLOURS = tuple(f"var(--qx-{name})" for name in ("acc", "s2", "s3", "s4", "s1", "s5", "s6", "s7"))
 _EARLIER = "; methods of one look, RES-RAG with what was likelier than not"
 """Of rows from before Q-RAG and SPARC were among them."""
 _TICKS = tuple(digit * 10**power for power in range(8) for digit in (1, 2, 5))
@@ -54,41 +42,32 @@ def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> l
     task = task if task in tasks else tasks[0]
     measure = measure if measure in MEASURES else next(iter(MEASURES))
     own = sorted((curve for curve in curves if curve.task == task), key=lambda curve: curve.method != RESRAG)
+    about = (
+        f"means of {own[0].n} questions with 95 % intervals, answered by {own[0].reader}; measured by the"
+        " project, not on your documents"
+    ) + _EARLIER * all(curve.method != QRAG.name for curve in own)
     head = h(
         "div.qx-row",
         h("h3", "Quality against cost"),
-        h(
-            "span.qx-sm.qx-mut",
-            f"means of {own[0].n} questions with 95 % intervals, answered by {own[0].reader}; measured by the"
-            " project, not on your documents"
-            + (_EARLIER if QRAG.name not in {curve.method for curve in own} else ""),
-        ),
+        h("span.qx-sm.qx-mut", about),
         h("span.qx-grow"),
-        h(
-            "span.qx-seg",
-            {"role": "group", "aria-label": "Questions"},
-            *(pressed("task", one, TASK_NAMES.get(one, one), one == task) for one in tasks),
+        choice(
+            "Questions",
+            *(act("task", one, TASK_NAMES.get(one, one), aria_pressed=one == task) for one in tasks),
         ),
-        h(
-            "span.qx-seg",
-            {"role": "group", "aria-label": "Measure"},
-            *(pressed("measure", name, words, name == measure) for name, words in MEASURES.items()),
+        choice(
+            "Measure",
+            *(act("measure", name, words, aria_pressed=name == measure) for name, words in MEASURES.items()),
         ),
     )
     names = [
         h("span.qx-front-name", {"--c": _COLOURS[place % len(_COLOURS)]}, _name(curve))
         for place, curve in enumerate(own)
     ]
-    return [
-        head,
-        h("p.qx-row", *names),
-        _plot(own, measure, budget),
-        h(
-            "p.qx-sm.qx-mut",
-            "A dot is a setting; it opens your own runs of that method. The ring is RES-RAG at the budget"
-            " that is set.",
-        ),
-    ]
+    dots = "A dot is a setting; it opens your own runs of that method."
+    ring = "The ring is RES-RAG at the budget that is set."
+    below = h("p.qx-sm.qx-mut", f"{dots} {ring}")
+    return [head, h("p.qx-row", *names), _plot(own, measure, budget), below]
 
 
 def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
@@ -125,31 +104,16 @@ def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
             low, high = max(y - halves[setting], 0.0), min(y + halves[setting], y1)
             bar = f"M{10 * across(x):.1f} {3 * down(low):.1f}V{3 * down(high):.1f}"
             lines.append(h("path.qx-front-bar", {"--c": colour, "d": bar}))
-            kind = "qx-front-dot" + " qx-ring" * (curve.method == RESRAG and setting == ring)
+            kind = "qx-front-dot" + ".qx-ring" * (curve.method == RESRAG and setting == ring)
             words = (
                 f"{_name(curve)}, {_SETTING.get(curve.method, 'k')} {setting:g}: {x:,.0f} tokens,"
                 f" {MEASURES[measure]} {y:.2f} [{low:.2f}, {high:.2f}]"
             )
             at = {"--x": f"{min(max(across(x), 0), 100):.1f}%", "--y": f"{min(max(down(y), 0), 100):.1f}%"}
-            marks.append(
-                h(
-                    "button",
-                    {
-                        "class": kind,
-                        "--c": colour,
-                        **at,
-                        "data-act": "runs",
-                        "data-arg": curve.method,
-                        "title": words,
-                        "aria-label": words,
-                    },
-                )
-            )
-    svg = h(
-        "svg",
-        {"viewBox": "0 0 1000 300", "preserveAspectRatio": "none", "height": "240", "aria-hidden": "true"},
-        *lines,
-    )
+            dot = {"--c": colour, **at, "title": words, "aria_label": words}
+            marks.append(sends(kind, "runs", curve.method, **dot))
+    size = {"viewBox": "0 0 1000 300", "preserveAspectRatio": "none", "height": "240"}
+    svg = h("svg", {**size, "aria-hidden": "true"}, *lines)
     return h(
         "div.qx-front",
         {"role": "group", "aria-label": "Quality against cost, a dot a setting"},

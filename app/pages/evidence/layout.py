@@ -1,7 +1,4 @@
-"""What the Evidence sets tab consists of: components only, no events.
-
-Texts of labels and hints are here, those of results in app.pages.evidence.view.
-"""
+"""The components of the Evidence sets tab, their labels and hints."""
 
 from __future__ import annotations
 

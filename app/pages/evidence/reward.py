@@ -1,7 +1,4 @@
-"""The reward of a set as steps that add up.
-
-And the set as the JSON object of the paper.
-"""
+"""The reward of a set as steps that add up; its action."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from app.services.evidence_sets import SetInView
 from core.methods.resrag.action import action_json, action_of
 from core.methods.resrag.reward import RewardConfig
 from core.methods.resrag.sets import RewardTerms
-from core.views.draw.nodes import Node, h
+from core.views.draw.nodes import Node, act, h
 from core.views.draw.words import counted, shorten
 
 _LONGEST_ACTION = 4_000
@@ -31,15 +28,9 @@ def reward(view: SetInView | None) -> list[Node]:
         if view.answer is None and view.run.gold:
             words = "The set is being read…"
         return [head, h("p.qx-sm.qx-mut", words)]
-    return [
-        h(
-            "div.qx-row",
-            head,
-            h("span.qx-sm.qx-mut", "what training would give it (RES-RAG eq. 14); brown takes away"),
-        ),
-        _waterfall(terms),
-        h("table.qx-terms", h("tbody", *_terms(terms))),
-    ]
+    about = h("span.qx-sm.qx-mut", "what training would give it (RES-RAG eq. 14); brown takes away")
+    table = h("table.qx-terms", h("tbody", *_terms(terms)))
+    return [h("div.qx-row", head, about), _waterfall(terms), table]
 
 
 def _terms(terms: RewardTerms) -> list[Node]:
@@ -47,11 +38,10 @@ def _terms(terms: RewardTerms) -> list[Node]:
     beyond = "No document above √N"
     if terms.n_beyond:
         beyond = f"{counted(terms.n_beyond, 'document')} above √N, mean {terms.mean_penalty:.2f}"
-    answer = (
-        ("No answer", "fixed")
-        if terms.f1 is None
-        else (f"Answer, F1 {terms.f1:.2f}", f"{config.answer_weight:g} × F1 with the known answer")
-    )
+    answer = ("No answer", "fixed")
+    if terms.f1 is not None:
+        answer = (f"Answer, F1 {terms.f1:.2f}", f"{config.answer_weight:g} × F1 with the known answer")
+    clipped = f"clipped to {config.least:g} … {config.most:g}".replace("-", "−")
     rows = [
         ("answer", *answer, signed(reward.answer)),
         (
@@ -61,17 +51,11 @@ def _terms(terms: RewardTerms) -> list[Node]:
             signed(reward.consistency),
         ),
         ("penalty", beyond, f"length penalty, at most {config.penalty_weight:g}", signed(-reward.penalty)),
-        (
-            "total",
-            "Reward",
-            f"clipped to {config.least:g} … {config.most:g}".replace("-", "−"),
-            f"{reward.total:.2f}".replace("-", "−"),
-        ),
+        ("total", "Reward", clipped, f"{reward.total:.2f}".replace("-", "−")),
     ]
     return [
         h(
-            "tr",
-            {"class": f"qx-term-{kind}" + " qx-falls" * value.startswith("−")},
+            f"tr.qx-term-{kind}" + ".qx-falls" * value.startswith("−"),
             h("th", {"scope": "row"}, label),
             h("td.qx-mut.qx-sm", formula),
             h("td.qx-term-value", value),
@@ -111,15 +95,8 @@ def _waterfall(terms: RewardTerms) -> Node:
         left, right = sorted((at(float(ends[place])), at(float(ends[place + 1]))))
         top = place * (row + gap)
         if right > left:
-            drawing.append(
-                h(
-                    "path",
-                    {
-                        "class": f"qx-step-{kind}" + " qx-falls" * (value < 0),
-                        "d": f"M{left:.1f} {top}H{right:.1f}v{row}H{left:.1f}Z",
-                    },
-                )
-            )
+            shape = {"d": f"M{left:.1f} {top}H{right:.1f}v{row}H{left:.1f}Z"}
+            drawing.append(h(f"path.qx-step-{kind}" + ".qx-falls" * (value < 0), shape))
     total = at(float(ends[-1]))
     drawing.append(h("path.qx-total", {"d": f"M{total:.1f} 0V{height}"}))
     words = ", ".join(f"{kind} {signed(value)}" for kind, value in steps)
@@ -136,7 +113,7 @@ def action(view: SetInView | None) -> list[Node]:
         return []
     words = json.dumps(action_json(action_of(view.taken, view.run.documents.workspace.borders)))
     text = shorten(words, _LONGEST_ACTION)
-    copy = h("button.qx-btn", {"data-act": "copy", "data-arg": words}, "Copy") if text == words else None
+    copy = act("copy", words, "Copy") if text == words else None
     about = "as in the paper, chunks are counted from 1, so a number is one above the page's; likeliest first"
     return [
         h("div.qx-row", h("h3", "The action"), h("span.qx-sm.qx-mut", about), h("span.qx-grow"), copy),

@@ -1,13 +1,11 @@
-"""The Evidence sets tab.
-
-Which component starts which action, and what is shown then.
-"""
+"""The Evidence sets tab: what starts which action, what is shown then."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -20,8 +18,8 @@ from app.pages.evidence import view
 from app.pages.evidence.documents import Shown
 from app.pages.evidence.layout import LIGHT, MODEL, EvidenceLayout
 from app.pages.widgets.asking import known_questions
-from app.pages.widgets.notices import notice, passing, passing_in, progress
-from app.pages.widgets.requests import OpenChunk, OpenRun, OpenSample
+from app.pages.widgets.notices import notice, passing_in, progress
+from app.pages.widgets.requests import OpenChunk, OpenRun, OpenSample, PageRequest
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import EACH, Update, in_line
 from app.services.evidence_sets import (
@@ -68,15 +66,13 @@ class EvidencePlace:
 
 
 @dataclass(frozen=True)
-class CameSet:
+class CameSet(PageRequest):
     """A run that has been made, or opened."""
 
     run: str
     """Its token."""
     brings: bool = False
     """Whether question and budget come along."""
-    number: str = field(default_factory=new_run_id)
-    """Tells it from the same run brought before."""
 
 
 def read_order(question: str | None, budget: float | None, who: str | None = LIGHT) -> SetOrder:
@@ -123,9 +119,8 @@ class EvidenceTab(EvidenceLayout):
         order = [*place, self.asking.question, self.budget, self.who]
         refusal = passing_in(self.asking.notice)
         asked = self.asking.wire(packs(self._run, refusal), [*order, self.explored], self._outputs, **slow)
-        wanted = self.wanted.change(
-            packs(self._on_wanted), [self.session, self.wanted], self._outputs, **slow
-        )
+        opens = packs(self._on_wanted)
+        wanted = self.wanted.change(opens, [self.session, self.wanted], self._outputs, **slow)
         self.asking.work.wire_cancel([asked, wanted], packs(self._cancelled), None, self._outputs, **quick)
         came = packs(self._came, refusal)
         here = [self.budget, self.asking.question, self.who]
@@ -177,16 +172,10 @@ class EvidenceTab(EvidenceLayout):
     ) -> Update:
         """What is open in Explore now, its question too, unless it is the one that was taken over before."""
         taken = self.asking.take_over(session, explored, place.seen, question)
-        frontier = {
-            self.frontier: frontier_view.frontier(measured(), place.task, place.measure, place.budget),
-            self.frontier_notice: [],
-        }
+        frontier = {**self._measured(place), self.frontier_notice: []}
         if taken is None:
-            return {
-                **frontier,
-                **self._line(session, who),
-                self.header: open_documents(None, session.awaits),
-            }
+            header = {self.header: open_documents(None, session.awaits)}
+            return {**frontier, **self._line(session, who), **header}
         place = replace(place, seen=taken.seen)
         labelled = known_questions(taken.documents.questions)
         return {
@@ -233,17 +222,13 @@ class EvidenceTab(EvidenceLayout):
         documents = open_in_explore(self.services, session)
         order = read_order(self.asking.asked(question, explored, place.seen), budget, who)
         yield {} if question else {self.asking.question: order.query}
-        yield from self._working(
-            lambda report: self.sets.run(
-                documents, order, report, self.services.language_models.get(session)
-            ),
-        )
+        llm = self.services.language_models.get(session)
+        yield from self._working(lambda report: self.sets.run(documents, order, report, llm))
 
     def _on_wanted(self, session: Session, wanted: OpenRun) -> Iterator[Update]:
         """A logged run, its documents opened again."""
-        yield from self._working(
-            lambda report: self.sets.open(wanted.run_id, session.owner, report), brings=True
-        )
+        open_run = partial(self.sets.open, wanted.run_id, session.owner)
+        yield from self._working(open_run, brings=True)
 
     def _working(self, work: Callable[[Report], RunInView], *, brings: bool = False) -> Iterator[Update]:
         """Progress while `work` makes a run. `brings`: see `CameSet`."""
@@ -292,10 +277,8 @@ class EvidenceTab(EvidenceLayout):
             yield self._drawn(session, place, self.sets.answered(in_view))
 
     def _cancelled(self) -> Update:
-        words = "Cancelling: the batch at work ends first."
-        if self.sets.wait_idle(10):
-            words = "Cancelled; what was embedded so far is kept."
-        return {**self.asking.work.free(), self.asking.notice: passing(words, "info")}
+        is_over, kept = self.sets.wait_idle(10), "what was embedded so far is kept"
+        return self.asking.work.cancelled(is_over, "the batch at work ends first", kept)
 
     def _on_budget(self, session: Session, place: EvidencePlace, budget: float | None) -> Iterator[Update]:
         """The set at another budget at once, then with its answer."""
@@ -332,9 +315,8 @@ class EvidenceTab(EvidenceLayout):
         if act == "close":
             return self._read(session, replace(place, chunk_id=None, anchor=None), in_view)
         if act == "rows":
-            return self._listed(
-                replace(place, shown=replace(place.shown, only_taken=argument == "taken", page=0)), in_view
-            )
+            shown = replace(place.shown, only_taken=argument == "taken", page=0)
+            return self._listed(replace(place, shown=shown), in_view)
         if not argument.isdecimal() or int(argument) >= _MOST_PAGES:
             return {}
         number = int(argument)
@@ -386,7 +368,5 @@ class EvidenceTab(EvidenceLayout):
 
     def _read(self, session: Session, place: EvidencePlace, in_view: SetInView) -> Update:
         in_explore = self.asking.has_open(session, in_view.run.documents.workspace)
-        return {
-            self.place: place,
-            self.reading: view.reading(in_view, place.chunk_id, place.anchor, in_explore),
-        }
+        pane = view.reading(in_view, place.chunk_id, place.anchor, in_explore)
+        return {self.place: place, self.reading: pane}

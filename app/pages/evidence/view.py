@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 
 from app.pages.widgets.asking import settings_toggle
-from app.pages.widgets.notices import notice
+from app.pages.widgets.notices import changed_since
 from app.services.evidence_sets import SetInView
 from core.lab.tasks.samples import list_samples
 from core.methods.registry import notice_of
 from core.views.draw.answers import BY_READER, CONFIDENCE, WHY
-from core.views.draw.nodes import Node, act, h
+from core.views.draw.nodes import Node, act, h, tip
 from core.views.draw.text import reading_pane
 from core.views.draw.words import counted, shorten
 from core.views.quotes import LONGEST_MARK
@@ -92,15 +92,15 @@ def _answer(view: SetInView) -> list[Node]:
         return [h("span.qx-mut", "Reading it…")]
     head = state_words(answer.state, answer.confidence, answer.asks)
     if not answer.told_text:
-        return [h("span", {"title": WHY[answer.state], "tabindex": "0"}, f"{head}."), *_judged(view)]
+        return [tip("span", WHY[answer.state], f"{head}."), *_judged(view)]
     parts: list[Node] = [
-        h("span", {"title": WHY[answer.state], "tabindex": "0"}, f"{head}: "),
-        h("strong", {"title": BY_READER, "tabindex": "0"}, shorten(answer.told_text, LONGEST_MARK)),
+        tip("span", WHY[answer.state], f"{head}: "),
+        tip("strong", BY_READER, shorten(answer.told_text, LONGEST_MARK)),
     ]
     if answer.document is not None:
         parts.append(h("span.qx-mut", f" (JSON-LD of document {answer.document + 1})"))
     if answer.confidence is not None and answer.state == "answer":
-        parts += [", ", h("span", {"title": CONFIDENCE, "tabindex": "0"}, sure(answer.confidence))]
+        parts += [", ", tip("span", CONFIDENCE, sure(answer.confidence))]
     return [*parts, *_judged(view), "."]
 
 
@@ -127,22 +127,15 @@ def budget_words(view: SetInView | None) -> list[Node]:
     n, budget = len(view.taken), min(view.budget, view.run.n_chunks)
     asked = view.run.config.step_budget
     if view.by_model:
-        words = (
-            f"the first {n} of {len(view.run.trace.picks)} that the model took"
-            if not view.is_logged
-            else f"the model was asked for {asked} at most and took {n}"
-        )
-        left = f". {cut[0].upper()}{cut[1:]}" if (cut := notice_of(view.run.trace)) else ""
-        return [h("p.qx-sm.qx-mut", {"role": "status"}, f"{words}{left}.")]
-    words = (
-        f"takes {n}: no other is above {_least(view)}"
-        if n < budget
-        else f"takes {n}, as many as there are chunks"
-        if budget == view.run.n_chunks
-        else f"takes {n}, all that the budget allows"
-    )
-    logged = "" if view.is_logged else f" The log has the set at a budget of {asked}; Run logs this one."
-    return [h("p.qx-sm.qx-mut", {"role": "status"}, f"{words}.{logged}")]
+        words = f"the first {n} of {len(view.run.trace.picks)} that the model took"
+        if view.is_logged:
+            words = f"the model was asked for {asked} at most and took {n}"
+        rest = f" {cut[0].upper()}{cut[1:]}." if (cut := notice_of(view.run.trace)) else ""
+    else:
+        whole = "as many as there are chunks" if budget == view.run.n_chunks else "all that the budget allows"
+        words = f"takes {n}: no other is above {_least(view)}" if n < budget else f"takes {n}, {whole}"
+        rest = "" if view.is_logged else f" The log has the set at a budget of {asked}; Run logs this one."
+    return [h("p.qx-sm.qx-mut", {"role": "status"}, f"{words}.{rest}")]
 
 
 def tokens(view: SetInView | None) -> list[Node]:
@@ -157,8 +150,8 @@ def tokens(view: SetInView | None) -> list[Node]:
         share = 100 * math.log1p(n_tokens) / longest
         bars.append(
             h(
-                "li",
-                {"class": f"qx-token-bar qx-token-{place}", "title": counted(n_chunks, "chunk")},
+                f"li.qx-token-bar.qx-token-{place}",
+                {"title": counted(n_chunks, "chunk")},
                 h("span", name),
                 h("span.qx-token-track", {"aria-hidden": "true"}, h("span", {"--x": f"{share:.1f}%"})),
                 h("span.qx-token-count", f"{n_tokens:,}"),
@@ -176,9 +169,9 @@ def reading(view: SetInView, chunk_id: int | None, anchor: int | None, in_explor
         for other in view.taken
     }
     state = "taken" if chunk_id in view.taken else "not taken"
-    words = f"Chance {chance_of(view, chunk_id)}, {state} at a budget of {view.budget}."
-    if view.by_model:
-        words = f"By the language model: {chance_of(view, chunk_id)}."
+    chance = chance_of(view, chunk_id)
+    words = f"Chance {chance}, {state} at a budget of {view.budget}."
+    words = f"By the language model: {chance}." if view.by_model else words
     explore = act("explore", chunk_id, "Open in Explore", title="This chunk in the reading pane of Explore")
     workspace = view.run.documents.workspace
     return reading_pane(workspace, chunk_id, anchor, words, view.run.gold, pins, *[explore] * in_explore)
@@ -193,9 +186,7 @@ def changes(view: SetInView | None, question: str, same_documents: bool, by_mode
         "question": not view.run.asks(question),
         "policy": view.by_model != by_model,
     }
-    words = ", ".join(name for name, changed in differs.items() if changed)
-    sentence = f"Changed since this set was chosen: {words}." if words else ""
-    return notice(sentence, "outdated", act("again", "", "Run again"))
+    return changed_since("this set was chosen", differs, act("again", "", "Run again"))
 
 
 def chance_of(view: SetInView, chunk_id: int) -> str:
@@ -216,6 +207,6 @@ def percent(chance: float) -> str:
     return "below 1 %" if chance < 0.01 else "above 99 %" if chance > 0.99 else f"{whole} %"
 
 
-def pressed(action: str, argument: str, label: str, on: bool) -> Node:
-    """One of several buttons, of which one is chosen."""
-    return act(action, argument, label, **{"aria-pressed": str(on).lower()})
+def choice(label: str, *buttons: Node) -> Node:
+    """Several buttons, of which one is chosen."""
+    return h("span.qx-seg", {"role": "group", "aria-label": label}, *buttons)

@@ -1,10 +1,8 @@
-"""What the Experiments tab consists of: components only, no events.
-
-Texts of labels and hints are here, those of results in app.pages.experiments.view.
-"""
+"""The components of the Experiments tab, their labels and hints."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import get_args
 
 import gradio as gr
@@ -56,45 +54,26 @@ class ExperimentsLayout:
 
     def _build_filters(self) -> None:
         with gr.Row(elem_classes="qx-settings-grid", elem_id="qx-runs-filters"):
-            self.text = gr.Textbox(label="Question has", elem_id="qx-runs-text", min_width=130)
-            self.document = gr.Textbox(
-                label="Document", placeholder="part of its title", elem_id="qx-runs-document", min_width=130
+            text, choice = partial(gr.Textbox, min_width=130), partial(gr.Dropdown, min_width=130)
+            any_other = {"choices": [("any", ANY)], "value": ANY}
+            self.text = text(label="Question has", elem_id="qx-runs-text")
+            self.document = text(
+                label="Document", placeholder="part of its title", elem_id="qx-runs-document"
             )
-            self.method = gr.Dropdown(
-                [("any", ANY)], value=ANY, label="Method", elem_id="qx-runs-method", min_width=130
-            )
-            self.agent = gr.Dropdown(
-                [("any", ANY)], value=ANY, label="Agent", elem_id="qx-runs-agent", min_width=130
-            )
-            self.status = gr.Dropdown(
-                [("any", ANY), *get_args(Status)],
-                value=ANY,
-                label="Status",
-                elem_id="qx-runs-status",
-                min_width=130,
-            )
-            self.outcome = gr.Dropdown(
-                list(OUTCOMES),
-                value="any",
-                label="Support (if known)",
-                elem_id="qx-runs-outcome",
-                min_width=130,
-            )
-            self.since = gr.Textbox(
-                label="Made from", placeholder="2026-03-31", elem_id="qx-runs-since", min_width=130
-            )
-            self.until = gr.Textbox(
-                label="Made until", placeholder="2026-03-31", elem_id="qx-runs-until", min_width=130
-            )
+            self.method = choice(**any_other, label="Method", elem_id="qx-runs-method")
+            self.agent = choice(**any_other, label="Agent", elem_id="qx-runs-agent")
+            states = [("any", ANY), *get_args(Status)]
+            self.status = choice(states, value=ANY, label="Status", elem_id="qx-runs-status")
+            support = "Support (if known)"
+            self.outcome = choice(list(OUTCOMES), value="any", label=support, elem_id="qx-runs-outcome")
+            day = partial(text, placeholder="2026-03-31")
+            self.since = day(label="Made from", elem_id="qx-runs-since")
+            self.until = day(label="Made until", elem_id="qx-runs-until")
         with gr.Row(elem_classes="qx-buttons"):
             self.clear = gr.Button("Clear filters", elem_id="qx-runs-clear", min_width=110)
         with gr.Accordion("Columns", open=False, elem_id="qx-runs-columns-toggle"):
-            self.columns = gr.CheckboxGroup(
-                list(view.COLUMNS),
-                value=list(view.USUAL_COLUMNS),
-                show_label=False,
-                elem_id="qx-runs-columns",
-            )
+            names, usual = list(view.COLUMNS), list(view.USUAL_COLUMNS)
+            self.columns = gr.CheckboxGroup(names, value=usual, show_label=False, elem_id="qx-runs-columns")
 
     def _build_run(self) -> None:
         with gr.Column(visible=False, elem_classes="qx-card", elem_id="qx-run-detail") as self.detail:
@@ -136,21 +115,15 @@ class ExperimentsLayout:
                 self.form = gr.Radio(
                     list(FORMATS), value=next(iter(FORMATS)), label="Format", elem_id="qx-runs-format"
                 )
+                words = "With the texts of documents and chunks"
+                about = "Off: question, titles, choices and numbers; no evidence and no answer"
                 self.with_text = gr.Checkbox(
-                    value=False,
-                    label="With the texts of documents and chunks",
-                    info="Off: question, titles, choices and numbers; no evidence and no answer",
-                    elem_id="qx-runs-with-text",
+                    value=False, label=words, info=about, elem_id="qx-runs-with-text"
                 )
                 with gr.Row(elem_classes="qx-buttons"):
                     self.export = gr.Button("Prepare export", elem_id="qx-runs-prepare", min_width=130)
-                    self.download = gr.DownloadButton(
-                        "Download",
-                        visible=False,
-                        variant="primary",
-                        elem_id="qx-runs-download",
-                        min_width=130,
-                    )
+                    shown = {"visible": False, "variant": "primary", "min_width": 130}
+                    self.download = gr.DownloadButton("Download", **shown, elem_id="qx-runs-download")
                 self.export_notice = tree(elem_id="qx-runs-export-notice")
             with gr.Column(scale=5, min_width=280, elem_classes="qx-card", elem_id="qx-runs-import"):
                 whose = " They become yours." if services.settings.public else ""

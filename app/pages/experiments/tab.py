@@ -1,8 +1,4 @@
-"""The Experiments tab.
-
-Which component starts which action, and what is shown then. What is done is in app.services.experiments,
-how it reads in app.pages.experiments.view.
-"""
+"""The Experiments tab: what starts which action, what is shown then."""
 
 from __future__ import annotations
 
@@ -65,26 +61,19 @@ class ExperimentsPlace:
     """What waits for its second click."""
 
 
-def read_filters(
-    text: str | None,
-    document: str | None,
-    method: str | None,
-    agent: str | None,
-    status: str | None,
-    outcome: str | None,
-    since: str | None,
-    until: str | None,
-) -> RunFilters:
+def read_filters(*controls: str | None) -> RunFilters:
     """What is looked for, out of the controls' values. Raises BadRequest."""
+    values = ((value or "").strip() for value in controls)
+    text, document, method, agent, status, outcome, since, until = values
     return RunFilters(
-        text=(text or "").strip()[:1_000],
-        document=(document or "").strip()[:1_000],
-        method=method or ANY,
-        checkpoint=agent or ANY,
-        status=status or ANY,
-        hit=OUTCOMES.get(outcome or ""),
-        since=moment(since) if since and since.strip() else None,
-        until=moment(until, end=True) if until and until.strip() else None,
+        text=text[:1_000],
+        document=document[:1_000],
+        method=method,
+        checkpoint=agent,
+        status=status,
+        hit=OUTCOMES.get(outcome),
+        since=moment(since) if since else None,
+        until=moment(until, end=True) if until else None,
     )
 
 
@@ -100,95 +89,45 @@ class ExperimentsTab(ExperimentsLayout):
         super().__init__(services)
         self.services, self.experiments, self.session = services, Experiments(services), session
         self.looking = gr.State(ExperimentsPlace())
-        self.to_explore: gr.State = gr.State(None)
-        """An OpenRun: what Explore is to open."""
-        self.to_sparc: gr.State = gr.State(None)
-        """An OpenRun: what SPARC is to open."""
-        self.to_sets: gr.State = gr.State(None)
-        """The same for Evidence sets."""
+        self.to_explore, self.to_sparc, self.to_sets = gr.State(None), gr.State(None), gr.State(None)
+        """An OpenRun each: what is to be opened there."""
         self.address = address_part("experiments", "runs", "opened")
         self._wire()
 
     def _wire(self) -> None:
         self._filters = [
-            self.text,
-            self.document,
-            self.method,
-            self.agent,
-            self.status,
-            self.outcome,
-            self.since,
-            self.until,
+            *(self.text, self.document, self.method, self.agent),
+            *(self.status, self.outcome, self.since, self.until),
         ]
-        detail = [
-            self.detail,
-            self.head,
-            self.replayed,
-            self.run_notice,
-            self.steps,
-            self.reproduce,
-            self.replay,
-            self.cancel,
-            self.explore,
+        self._outputs = [
+            *(self.looking, self.to_explore, self.to_sparc, self.to_sets, self.method, self.agent),
+            *(self.list, self.list_notice, self.address, self.detail, self.head, self.replayed),
+            *(self.run_notice, self.steps, self.reproduce, self.replay, self.cancel, self.explore),
+            *(self.charts, self.charts_heading, self.curves_card, self.curves, self.curve_table),
+            *(self.counts, self.count_table, self.scope, self.download, self.export),
+            *(self.export_notice, self.upload, self.import_notice),
         ]
-        charts = [
-            self.charts,
-            self.charts_heading,
-            self.curves_card,
-            self.curves,
-            self.curve_table,
-            self.counts,
-            self.count_table,
-        ]
-        files = [self.scope, self.download, self.export, self.export_notice, self.upload, self.import_notice]
-        listing = [
-            self.looking,
-            self.to_explore,
-            self.to_sparc,
-            self.to_sets,
-            self.method,
-            self.agent,
-            self.list,
-            self.list_notice,
-            self.address,
-        ]
-        self._outputs = [*listing, *detail, *charts, *files]
         place = [self.session, self.looking]
         quick = in_line(LOOK)
         slow = in_line("experiments", 2)
-        changes = [control.change for control in self._filters]
-        gr.on(
-            changes,
-            packs(self._on_filters, notice_in(self.list_notice)),
-            [*place, *self._filters],
-            self._outputs,
-            trigger_mode="always_last",
-            **quick,
-        )
-        self.clear.click(self._cleared, None, self._filters, **quick)
-        self.columns.change(
-            packs(self._on_columns, notice_in(self.list_notice)),
-            [*place, self.columns],
-            self._outputs,
-            trigger_mode="always_last",
-            **quick,
-        )
-        by = packs(self._on_by, notice_in(self.list_notice))
-        self.by.input(by, [*place, self.by], self._outputs, **quick)
         in_list, in_run = notice_in(self.list_notice), notice_in(self.run_notice)
+        latest = {"trigger_mode": "always_last", **quick}
+        changes = [control.change for control in self._filters]
+        filters = packs(self._on_filters, in_list)
+        gr.on(changes, filters, [*place, *self._filters], self._outputs, **latest)
+        self.clear.click(self._cleared, None, self._filters, **quick)
+        columns = packs(self._on_columns, in_list)
+        self.columns.change(columns, [*place, self.columns], self._outputs, **latest)
+        self.by.input(packs(self._on_by, in_list), [*place, self.by], self._outputs, **quick)
         self.list.select(packs(self._on_click, in_list), place, self._outputs, **EACH, **quick)
         in_steps = [self.head.select, self.steps.select]
         gr.on(in_steps, packs(self._on_click, in_run), place, self._outputs, **EACH, **quick)
         self.explore.click(packs(self._explore, in_run), place, self._outputs, **quick)
         replaying = self.replay.click(packs(self._replay, in_run), place, self._outputs, **slow)
         self.work.wire_cancel([replaying], packs(self._cancelled), None, self._outputs, **quick)
-        gr.on(
-            [control.change for control in (self.scope, self.form, self.with_text)],
-            None,
-            outputs=[self.download, self.export_notice],
-            js=_HIDES,
-            api_visibility="private",
-        )
+        choices = [control.change for control in (self.scope, self.form, self.with_text)]
+        at_hand = [self.download, self.export_notice]
+        gr.on(choices, None, outputs=at_hand, js=_HIDES, api_visibility="private")
         ready = {self.export: gr.update(interactive=True)}  # a component made here would stand on the page
         export = packs(self._export, notice_in(self.export_notice, ready))
         self.export.click(export, [*place, self.scope, self.form, self.with_text], self._outputs, **slow)
@@ -262,20 +201,15 @@ class ExperimentsTab(ExperimentsLayout):
         chosen = argument if _ID.fullmatch(argument) else ""
         match action:
             case "open" if chosen:
-                return self._opened(
-                    session,
-                    replace(looking, opened="" if chosen == looking.opened else chosen, asking=""),
-                    request,
-                )
+                opened = "" if chosen == looking.opened else chosen
+                return self._opened(session, replace(looking, opened=opened, asking=""), request)
             case "close":
                 return self._opened(session, replace(looking, opened="", asking=""), request)
             case "toggle" if chosen:
                 return self._select(session, looking, [chosen])
             case "select-page":
-                rows = self._page(session, looking, looking.page).rows
-                return self._select(
-                    session, looking, [row.run_id for row in rows if row.run_id not in looking.selected]
-                )
+                run_ids = [row.run_id for row in self._page(session, looking, looking.page).rows]
+                return self._select(session, looking, [one for one in run_ids if one not in looking.selected])
             case "sort" if argument in SORTS:
                 turned = not looking.descends if argument == looking.sort else argument in LARGEST_FIRST
                 return self._listed(session, replace(looking, sort=argument, descends=turned, page=0))
@@ -286,9 +220,8 @@ class ExperimentsTab(ExperimentsLayout):
             case "continue" if argument.isdecimal() and looking.opened:
                 return {self.to_explore: OpenRun(looking.opened, int(argument))}
             case "share" | "delete":
-                return self._headed(
-                    session, replace(looking, asking="" if looking.asking == action else action)
-                )
+                asking = "" if looking.asking == action else action
+                return self._headed(session, replace(looking, asking=asking))
             case "keep":
                 return self._headed(session, replace(looking, asking=""))
             case "share-now" if looking.asking == "share" and chosen == looking.opened:
@@ -308,12 +241,8 @@ class ExperimentsTab(ExperimentsLayout):
         if not looking.opened:
             return {}
         run = self.experiments.run(looking.opened, session.owner)
-        match view.opens_in(run):
-            case "SPARC":
-                return {self.to_sparc: OpenRun(looking.opened)}
-            case "Evidence sets":
-                return {self.to_sets: OpenRun(looking.opened)}
-        return {self.to_explore: OpenRun(looking.opened)}
+        places = {"SPARC": self.to_sparc, "Evidence sets": self.to_sets, "Explore": self.to_explore}
+        return {places[view.opens_in(run)]: OpenRun(looking.opened)}
 
     def _replay(self, session: Session, looking: ExperimentsPlace) -> Iterator[Update]:
         """The open run made again, and how it compares; by name, since another may be open by then."""
@@ -348,9 +277,8 @@ class ExperimentsTab(ExperimentsLayout):
             raise BadRequest(f"format {form[:40]!r} is not on offer; choose one of {', '.join(FORMATS)}")
         run_ids = self._in_scope(session, looking, scope)
         with TemporaryDirectory(prefix="qrag-export-") as folder:
-            file = self.experiments.export(
-                run_ids, FORMATS[form], bool(with_text), session.owner, Path(folder)
-            )
+            how = FORMATS[form], bool(with_text)
+            file = self.experiments.export(run_ids, *how, session.owner, Path(folder))
             yield {
                 self.export: gr.Button(interactive=True),
                 self.download: file_button(file),
@@ -377,21 +305,12 @@ class ExperimentsTab(ExperimentsLayout):
         yield {self.import_notice: notice("Checking the file…", "info")}
         files = [Path(path) for path in paths]
         if not all(map(is_export, files)):
-            documents = open_in_explore(self.services, session)
-            brought = self.experiments.bring(files_of(files), documents)
+            brought = self.experiments.bring(files_of(files), open_in_explore(self.services, session))
             words = f"{counted(len(brought), 'run')} came in. {found_sentence(brought)}"
-            yield {
-                **self._shown(session, looking),
-                self.upload: None,
-                self.import_notice: notice(words, "info"),
-            }
-            return
-        count = sum(self.experiments.take_in(file, session.owner) for file in files)
-        words = (
-            f"{counted(count, 'new run')} came in."
-            if count
-            else "Nothing new came in: every run of the file is in the log already."
-        )
+        elif count := sum(self.experiments.take_in(file, session.owner) for file in files):
+            words = f"{counted(count, 'new run')} came in."
+        else:
+            words = "Nothing new came in: every run of the file is in the log already."
         yield {**self._shown(session, looking), self.upload: None, self.import_notice: notice(words, "info")}
 
     def _ask(self, sql: str) -> Update:
@@ -400,8 +319,9 @@ class ExperimentsTab(ExperimentsLayout):
 
     def _on_answer(self, result: SqlResult | None, event: gr.EventData) -> Update:
         action, argument = clicked(event)
-        turned = action == "sql-page" and argument.isdecimal() and result is not None
-        return {self.answer: view.sql_result(result, int(argument))} if turned and result is not None else {}
+        if result is None or action != "sql-page" or not argument.isdecimal():
+            return {}
+        return {self.answer: view.sql_result(result, int(argument))}
 
     # Views
 
@@ -422,15 +342,10 @@ class ExperimentsTab(ExperimentsLayout):
         if number and not page.rows:  # what stood there is deleted
             number = max(0, (page.total - 1) // PAGE)
             page = self._page(session, looking, number)
+        shown = looking.columns, looking.selected, looking.opened
+        filtered = looking.filters != RunFilters()
         listing = view.run_list(
-            page,
-            number,
-            looking.columns,
-            looking.selected,
-            looking.opened,
-            filtered=looking.filters != RunFilters(),
-            sort=looking.sort,
-            descends=looking.descends,
+            page, number, *shown, filtered=filtered, sort=looking.sort, descends=looking.descends
         )
         address = part_of(runs=looking.selected, opened=[looking.opened] if looking.opened else [])
         return {self.looking: replace(looking, page=number), self.list: listing, self.address: address}
@@ -482,9 +397,8 @@ class ExperimentsTab(ExperimentsLayout):
             return {**listed, self.detail: gr.Column(visible=False), self.scope: SELECTED}
         run = self.experiments.run(looking.opened, session.owner)
         address = str(request.headers.get("origin", "")) if request else ""
-        snippets = self.experiments.reproduce(
-            run, address if _ADDRESS.fullmatch(address) else "http://127.0.0.1:7860"
-        )
+        address = address if _ADDRESS.fullmatch(address) else "http://127.0.0.1:7860"
+        snippets = self.experiments.reproduce(run, address)
         return {
             **listed,
             self.scope: OPENED,

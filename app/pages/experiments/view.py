@@ -1,12 +1,8 @@
-"""The log as trees of plain data for the page.
-
-Pure functions, one per panel (see components.tree).
-"""
+"""The log as trees of plain data, a function a panel."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 from app.pages.widgets.notices import notice
@@ -26,7 +22,16 @@ from core.runs.log.sql import MAX_ROWS, SqlResult
 from core.views.draw.answers import CONFIDENCE, marked, verdict_line
 from core.views.draw.nodes import Node, act, h, link_to, sends, tip
 from core.views.draw.tables import PAGE, fields, on_page, pager, sorted_by, table, table_row
-from core.views.draw.words import EXPLAIN, counted, duration, shorten, shorten_between, step_class, two_ends
+from core.views.draw.words import (
+    EXPLAIN,
+    counted,
+    duration,
+    figure_title,
+    shorten,
+    shorten_between,
+    step_class,
+    two_ends,
+)
 from core.views.ending import review_sentence
 from core.views.quotes import CARD, LONGEST_MARK, alone, quoted
 from core.views.story import state_words, verdict_on
@@ -53,45 +58,35 @@ MOST_MISSING = 20
 EMPTY = "No runs yet. Ask a question in Explore, or use python -m core trace --log."
 NO_MATCH = "No run matches. Change the filters, or clear them."
 
-Key = str
-
-
-@dataclass(frozen=True)
-class RunColumn:
-    """A column that the list of runs can have."""
-
-    sentence: str
-    cell: Callable[[RunRow], Node]
+RunColumn = tuple[str, Callable[[RunRow], Node]]
+"""Of the list of runs: the sentence at its head, and its cell."""
 
 
 def _outcome(row: RunRow) -> Node:
     if row.n_support is None:
         return ""
-    words = f"{row.n_found} of {row.n_support}"
-    return h("span", {"class": "qx-mark qx-hit" if row.hit else "qx-mark"}, words + " ✓" * bool(row.hit))
+    hit = bool(row.hit)
+    return h("span.qx-mark" + ".qx-hit" * hit, f"{row.n_found} of {row.n_support}" + " ✓" * hit)
 
 
 def _status(row: RunRow) -> Node:
-    kinds = {"failed": " qx-chip-bad", "running": " qx-chip-live", "cancelled": " qx-mut"}
-    title = {"class": "qx-chip" + kinds.get(row.status, ""), "title": row.message or ""}
-    chip = h("span", title, row.status)
+    kinds = {"failed": ".qx-chip-bad", "running": ".qx-chip-live", "cancelled": ".qx-mut"}
+    chip = h("span.qx-chip" + kinds.get(row.status, ""), {"title": row.message or ""}, row.status)
     return h("span", chip, " ", h("span.qx-mark", {"title": PREVIEW}, "preview")) if row.preview else chip
-
-
-_VERDICTS = {"right": ("✓ right", " qx-hit"), "wrong": ("✗ wrong", " qx-warn"), "no answer": ("", " qx-warn")}
 
 
 def _answer(row: RunRow) -> Node:
     """What was answered, and whether it is right where that is known."""
     if row.answer is None:
         return ""
-    verdict = verdict_on(row.answer, row.known_answer)
     answer = _cut(row.answer, 24) if row.answer else h("span.qx-mut", "no answer")
-    if verdict is None or not _VERDICTS[verdict][0]:
-        return answer
-    words, kind = _VERDICTS[verdict]
-    title = "" if verdict == "right" else f"Known answer: {row.known_answer}"
-    return h("span", answer, " ", h("span", {"class": f"qx-mark{kind}", "title": title}, words))
+    match verdict_on(row.answer, row.known_answer):
+        case "right":
+            return h("span", answer, " ", h("span.qx-mark.qx-hit", {"title": ""}, "✓ right"))
+        case "wrong":
+            title = f"Known answer: {row.known_answer}"
+            return h("span", answer, " ", h("span.qx-mark.qx-warn", {"title": title}, "✗ wrong"))
+    return answer
 
 
 def _sure(row: RunRow) -> str:
@@ -109,23 +104,29 @@ def _made(row: RunRow) -> Node:
     return h("span", {"title": f"{begun:%Y-%m-%d %H:%M}"}, year, f"{begun:%m-%d %H:%M}")
 
 
-COLUMNS: dict[Key, RunColumn] = {
-    "method": RunColumn("How chunks were chosen", lambda row: facts_of(row.method).label),
-    "agent": RunColumn("The checkpoint whose vectors were searched", lambda row: _cut(row.checkpoint, 20)),
-    "answer": RunColumn("What was answered, and whether it is right where that is known", _answer),
-    "sure": RunColumn(CONFIDENCE, _sure),
-    "documents": RunColumn("What was searched", lambda row: _titles(", ".join(row.titles)[:2_000])),
-    "status": RunColumn("Complete, cancelled, failed, or still running", _status),
-    "steps": RunColumn("Chunks that were chosen", lambda row: str(row.n_steps)),
-    "support": RunColumn("Support chunks among the chosen ones, where the question is labelled", _outcome),
-    "made": RunColumn("When the run began", _made),
-    "stopped by": RunColumn("Why the run stopped", lambda row: row.stop_reason or ""),
-    "chunks": RunColumn("Chunks that were searched", lambda row: f"{row.n_chunks:,}"),
-    "seed": RunColumn("Seed of the sampling", lambda row: str(row.seed)),
-    "took": RunColumn("From beginning to end, pauses of the person included", _took),
-    "child of": RunColumn("The run that it was continued from", lambda row: (row.parent_run_id or "")[:8]),
-    "shared": RunColumn("Whether anybody with the link may open it", lambda row: "shared" * row.shared),
-    "id": RunColumn("Beginning of the run's id", lambda row: row.run_id[:8]),
+def _titles(row: RunRow) -> Node:
+    """In the width that the page has for them."""
+    words = ", ".join(row.titles)[:2_000]
+    return h("div.qx-titles", {"title": words}, words)
+
+
+COLUMNS: dict[str, RunColumn] = {
+    "method": ("How chunks were chosen", lambda row: facts_of(row.method).label),
+    "agent": ("The checkpoint whose vectors were searched", lambda row: _cut(row.checkpoint, 20)),
+    "answer": ("What was answered, and whether it is right where that is known", _answer),
+    "sure": (CONFIDENCE, _sure),
+    "documents": ("What was searched", _titles),
+    "status": ("Complete, cancelled, failed, or still running", _status),
+    "steps": ("Chunks that were chosen", lambda row: str(row.n_steps)),
+    "support": ("Support chunks among the chosen ones, where the question is labelled", _outcome),
+    "made": ("When the run began", _made),
+    "stopped by": ("Why the run stopped", lambda row: row.stop_reason or ""),
+    "chunks": ("Chunks that were searched", lambda row: f"{row.n_chunks:,}"),
+    "seed": ("Seed of the sampling", lambda row: str(row.seed)),
+    "took": ("From beginning to end, pauses of the person included", _took),
+    "child of": ("The run that it was continued from", lambda row: (row.parent_run_id or "")[:8]),
+    "shared": ("Whether anybody with the link may open it", lambda row: "shared" * row.shared),
+    "id": ("Beginning of the run's id", lambda row: row.run_id[:8]),
 }
 """By the name under which a person chooses them."""
 USUAL_COLUMNS = ("method", "agent", "answer", "sure", "documents", "status", "steps", "support", "made")
@@ -135,15 +136,10 @@ def _cut(text: str, most: int) -> Node:
     return text if len(text) <= most else h("span", {"title": text[:2_000]}, shorten(text, most))
 
 
-def _titles(words: str) -> Node:
-    """In the width that the page has for them."""
-    return h("div.qx-titles", {"title": words}, words)
-
-
 def run_list(
     page: RunPage,
     number: int,
-    columns: Collection[Key],
+    columns: Collection[str],
     selected: Sequence[str],
     opened: str,
     *,
@@ -160,18 +156,15 @@ def run_list(
     head: list[Node | tuple[str, str]] = [
         ("select", "For charts and exports; the number is the run's in the charts"),
         sorted_by("question", "What was asked", sort, descends),
-        *(sorted_by(name, column.sentence, sort, descends) for name, column in shown),
+        *(sorted_by(name, sentence, sort, descends) for name, (sentence, _) in shown),
     ]
     places = {run_id: place for place, run_id in enumerate(selected, start=1)}
     rows = [
         _row(row, [column for _, column in shown], places.get(row.run_id), row.run_id == opened, again)
         for row, again in zip(page.rows, compared_before(page.rows), strict=True)
     ]
-    return [
-        *_selection(selected, page.rows),
-        table(head, rows, "Runs"),
-        *pager("runs-page", number, page.total),
-    ]
+    listed = [table(head, rows, "Runs"), *pager("runs-page", number, page.total)]
+    return [*_selection(selected, page.rows), *listed]
 
 
 def compared_before(rows: Sequence[RunRow]) -> list[bool]:
@@ -215,7 +208,7 @@ def _row(row: RunRow, columns: Sequence[RunColumn], place: int | None, opened: b
     cells: list[Node] = [
         sends(toggle, "toggle", row.run_id, tick, **label),
         sends("qx-link.qx-query", "open", row.run_id, *words, **whole),
-        *(column.cell(row) for column in columns),
+        *(cell(row) for _, cell in columns),
     ]
     kind = " ".join(["qx-on"] * opened + ["qx-again"] * again)
     return h("tr", {"class": kind} if kind else None, *(h("td", cell) for cell in cells))
@@ -233,10 +226,9 @@ def _in_a_line(question: str) -> list[Node]:
 def run_head(run: LoggedRun, asking: str) -> list[Node]:
     """What was asked of what, and what to do with the run; `asking`: "share" or "delete", half confirmed."""
     record = run.record
-    facts = (
-        f"{facts_of(record.method).label} · {record.checkpoint} · {counted(record.n_chunks, 'chunk')} ·"
-        f" {run.created_at.astimezone():%Y-%m-%d %H:%M} · {run.status}"
-    ) + " · preview" * bool(record.config.get("searched"))
+    parts = [facts_of(record.method).label, record.checkpoint, counted(record.n_chunks, "chunk")]
+    parts += [f"{run.created_at.astimezone():%Y-%m-%d %H:%M}", run.status]
+    parts += ["preview"] * bool(record.config.get("searched"))
     share = act("share", "", "Share…", aria_expanded=asking == "share")
     buttons = [
         act("copy-link", f"?run={record.run_id}", "Copy link", title=ADDRESS),
@@ -246,17 +238,12 @@ def run_head(run: LoggedRun, asking: str) -> list[Node]:
     ]
     head = h("div.qx-row", h("h3", {"dir": "auto"}, record.query), h("span.qx-grow"), *buttons)
     titles = h("p.qx-mut.qx-sm", {"dir": "auto"}, ", ".join(run.titles))
-    return [head, titles, h("p.qx-mut.qx-sm", facts), *_question(run, asking)]
-
-
-def _question(run: LoggedRun, asking: str) -> list[Node]:
-    match asking:
-        case "share":
-            return sharing(run.record.run_id, "", asks=True)
-        case "delete":
-            delete = act("delete-now", run.record.run_id, "Delete for good")
-            return notice(DELETING, "outdated", delete, act("keep", "", "Keep it"))
-    return []
+    shown = [head, titles, h("p.qx-mut.qx-sm", " · ".join(parts))]
+    if asking == "share":
+        return [*shown, *sharing(record.run_id, "", asks=True)]
+    delete = act("delete-now", record.run_id, "Delete for good")
+    words = DELETING if asking == "delete" else ""
+    return [*shown, *notice(words, "outdated", delete, act("keep", "", "Keep it"))]
 
 
 def sharing(run_id: str, address: str, *, asks: bool) -> list[Node]:
@@ -288,11 +275,12 @@ def run_steps(run: LoggedRun) -> list[Node]:
     """Settings, every choice, and why the run stopped."""
     support = support_of(run)
     cards = [_step(step, support, run) for step in run.trace.steps]
-    family: list[Node] = []
-    if run.record.parent_run_id:
-        family.append(h("span", "Continued from ", _link(run.record.parent_run_id)))
-    if run.children:
-        family.append(h("span", "Continued in ", *(_link(child) for child in run.children[:20])))
+    parents = [run.record.parent_run_id] if run.record.parent_run_id else []
+    family = [
+        h("span", f"Continued {way} ", *(link_to("open", run_id, run_id[:8]) for run_id in run_ids))
+        for way, run_ids in (("from", parents), ("in", run.children[:20]))
+        if run_ids
+    ]
     n_hits = len({*support} & {*run.trace.evidence})
     hits = f" {n_hits} of {counted(len(support), 'support chunk')} found." if support else ""
     return [
@@ -336,10 +324,6 @@ def _answer_of(run: LoggedRun) -> EvidenceAnswer | None:
     return EvidenceAnswer.from_json(run.details.get("answer", {}), texts)
 
 
-def _link(run_id: str) -> Node:
-    return link_to("open", run_id, run_id[:8])
-
-
 def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
     marks: list[Node] = []
     if step.chosen_by == "person":
@@ -361,20 +345,16 @@ def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
     ]
     answer = _answer_of(run)
     place = None if answer is None else answer.place_in(step.chunk_id)
-    quote = marked(
-        quoted(alone(step.text), place, content_words(run.record.query), most=CARD), "em.qx-telling"
-    )
-    text = h("p.qx-quote.qx-sm", {"dir": "auto"}, *quote) if step.text else None
+    quote = quoted(alone(step.text), place, content_words(run.record.query), most=CARD)
+    words = marked(quote, "em.qx-telling")
+    text = h("p.qx-quote.qx-sm", {"dir": "auto"}, *words) if step.text else None
     return h("li", {"class": f"qx-step {step_class(step.step)}"}, h("div.qx-step-head", *head), text)
 
 
 def can_replay(run: LoggedRun) -> bool:
-    """Whether a run can be made again: one of SPARC takes the branches that it came with, one that was made
-    elsewhere can't be.
-    """
-    if facts_of(run.record.method).foreign:
-        return False
-    return run.record.method != SPARC or has_branches(run)
+    """Whether a run can be made again: not one made elsewhere, one of SPARC only with its branches."""
+    method = run.record.method
+    return not facts_of(method).foreign and (method != SPARC or has_branches(run))
 
 
 def replay_of(run: LoggedRun) -> Node:
@@ -392,22 +372,19 @@ def replayed(replay: Replay) -> list[Node]:
     again = counted(replay.n_embedded_again, "chunk")
     embedded = f", {again} of them embedded again" if replay.n_embedded_again else ""
     weights = "" if replay.same_weights else " The agent's weights have changed since."
-    return notice(
-        f"{verdict}: {replay.report.summary}. Made with {vectors}{embedded}.{weights}",
-        "info" if replay.report.holds else "outdated",
-    )
+    words = f"{verdict}: {replay.report.summary}. Made with {vectors}{embedded}.{weights}"
+    return notice(words, "info" if replay.report.holds else "outdated")
 
 
 def reproduce(snippets: Sequence[Snippet], exported: bool) -> list[Node]:
     """How to make the run again elsewhere. `exported`: with its JSON export beside it."""
+    words = "Export the run as JSON first and put the file beside it. " if exported else ""
+    words += "Each makes this run again, with its settings and the documents as they were."
     if not snippets:
         words = (
             "What a language model said can't be had again; Open in SPARC shows this run out of the log, as"
             " it went."
         )
-        return [h("p.qx-mut.qx-sm", words)]
-    words = "Export the run as JSON first and put the file beside it. " if exported else ""
-    words += "Each makes this run again, with its settings and the documents as they were."
     return [h("p.qx-mut.qx-sm", words), *map(_snippet, snippets)]
 
 
@@ -449,17 +426,12 @@ def run_names(rows: Sequence[RunRow], selected: Sequence[str] = ()) -> list[str]
 def charts_heading(charted: Charted, n_selected: int) -> list[Node]:
     """What is drawn, and what one may not compare."""
     scales = {(row.method, row.checkpoint) for row, _ in with_q(charted)}
-    others = sorted(
-        {facts_of(row.method).label for row, _ in charted.curves}
-        - {facts_of(name).label for name, _ in scales}
-    )
+    with_curve = {facts_of(name).label for name, _ in scales}
+    others = sorted({facts_of(row.method).label for row, _ in charted.curves} - with_curve)
     left_out = f" Without Q, so counted but not drawn: {', '.join(others)}." if others else ""
     more = f" The chart of Q has the first {MAX_CURVES}." if n_selected > MAX_CURVES else ""
     apart = " Each agent has its own scale of Q." if len(scales) > 1 else ""
-    return [
-        h("h3", "Charts"),
-        h("p.qx-mut.qx-sm", f"{counted(n_selected, 'run')} selected.{more}{apart}{left_out}"),
-    ]
+    return figure_title("Charts", f"{counted(n_selected, 'run')} selected.{more}{apart}{left_out}")
 
 
 def curve_table(charted: Charted, selected: Sequence[str] = ()) -> list[Node]:

@@ -7,9 +7,8 @@ so it is computed beside the line of those who step, and shown within it: nothin
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -21,7 +20,7 @@ from app.pages.explore import view as present
 from app.pages.explore.at_work import reading_answer
 from app.pages.explore.layout import ExploreLayout
 from app.pages.widgets.notices import notice
-from app.pages.widgets.work import in_line
+from app.pages.widgets.work import Update, in_line
 from app.services.explorer import Explorer
 from app.services.in_view import RunInView
 from app.services.session import Session
@@ -30,9 +29,6 @@ from core.llm.draft import Draft
 from core.runs.log import new_run_id
 from core.views.draw import answers as answer_view
 from core.views.draw.nodes import Node
-from core.views.quotes import passage_in
-
-Update = dict[Any, Any]
 
 
 def at_work(session: Session) -> bool:
@@ -76,18 +72,14 @@ class Answers:
         self.said.change(packs(self._show_said), [self._session, self.said], **says)
         reads = self.ended.change(self._read, [self._session, self.ended], self.read, **in_line("answer", 1))
         shown = [page.answer, page.story, page.steps, page.evidence, page.cite]
-        reads.success(
-            packs(self._show_answer),
-            [self._session, self.read],
-            **{**runs, "outputs": [*page.asking.parts, *shown]},
-        )
+        answers = {**runs, "outputs": [*page.asking.parts, *shown]}
+        reads.success(packs(self._show_answer), [self._session, self.read], **answers)
         looks_into = {"outputs": self._looked, **in_line("diagnosis", 1)}
         shows = {**runs, "outputs": page.diagnosis}
         looked = [self._session, self._looked]
         looks = self.read.change(self._diagnose, [self._session, self.read], **looks_into)
-        tries = looks.success(packs(self._show_diagnosis), looked, **shows).then(
-            self._try_embedding, looked, **looks_into
-        )
+        told = looks.success(packs(self._show_diagnosis), looked, **shows)
+        tries = told.then(self._try_embedding, looked, **looks_into)
         tries.success(packs(self._show_diagnosis), looked, **shows)
         return [cites, reads, looks, tries]
 
@@ -127,17 +119,14 @@ class Answers:
         status = {page.asking.status: present.standing_at(run, session)}
         if error:
             return {**free, **status, page.answer: notice(error)}
-        answer = present.answer_in_view(run, session)
         return {
             **free,
             **status,
-            page.answer: answer_view.answer(
-                answer, partial(passage_in, run.documents.workspace), run.known_answer
-            ),
+            page.answer: present.answered(run, session),
             page.story: story_view.story(run, session),
             page.steps: present.steps(run, session),
             page.evidence: present.evidence(run, session),
-            page.cite: gr.update(visible=answer is not None),
+            page.cite: gr.update(visible=present.answer_in_view(run, session) is not None),
         }
 
     def _diagnose(self, session: Session, read: tuple[str, str, str]) -> str:
@@ -170,15 +159,12 @@ class Answers:
 
         draft = Draft()
 
-        def work(report: Callable[[Draft], None]) -> RunInView:
-            return self._services.cite(run, llm, draft, report)
-
         def said(nodes: list[Node], *, goes_on: bool = False) -> Update:
             return {self.said: Said(run.token, nodes, goes_on)}
 
         yield said(answer_view.asking(llm.name), goes_on=True)
         yield from self._page.asking.work.follow(
-            work,
+            lambda report: self._services.cite(run, llm, draft, report),
             lambda draft: said(answer_view.asking(llm.name, draft.text, draft.thoughts), goes_on=True),
             lambda asked: [said(answer_view.cited(asked.cited))],
             "asking a language model",

@@ -12,6 +12,7 @@ import base64
 import logging
 import threading
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -127,13 +128,11 @@ class ChunkMaps:
         n = whole("look", look, 1, run.trace.n_looks)
         values = RunStrip(run).values(n, mode).astype(np.float32)
         left, top, right, bottom = (whole("border", border, 0, _SIDE) for border in borders)
-        places = np.frombuffer(base64.b64decode(made["places"]), "<u2")
-        x, y = places.reshape(-1, 2).T
+        x, y = np.frombuffer(base64.b64decode(made["places"]), "<u2").reshape(-1, 2).T
         is_inside = (left <= x) & (x <= right) & (top <= y) & (y <= bottom)
         chunks = np.flatnonzero(is_inside).astype(np.int32)
         if len(chunks) > MAX_POINTS:
-            most_telling = best_chunks(salience(values[chunks], mode), 0, MAX_POINTS)
-            chunks = chunks[most_telling]
+            chunks = chunks[best_chunks(salience(values[chunks], mode), 0, MAX_POINTS)]
         return {"values": packed(values[chunks]), "chunks": packed(chunks)}
 
     def _run(self, token: object) -> RunInView:
@@ -185,9 +184,8 @@ class ChunkMaps:
         index = documents.corpus.index
         vectors = index.vectors.cpu().numpy()
         vectors = vectors if index.rows is None else vectors[index.rows]
-        part = self._library.cache_part(
-            (document.sha256 for document in documents.workspace.documents), documents.owner
-        )
+        hashes = (document.sha256 for document in documents.workspace.documents)
+        part = self._library.cache_part(hashes, documents.owner)
         key = vectors_key(vectors)
         places = kept_layout(key, part)
         if places is not None:
@@ -195,13 +193,8 @@ class ChunkMaps:
         while not self._turn.acquire(timeout=_TICK):
             making.waiting(0, 1)
         try:
-            return layout_of(
-                vectors,
-                key,
-                part,
-                making.waiting,
-                lambda seconds: self._library.allowance.take_time(documents.owner, seconds),
-            )
+            take_time = partial(self._library.allowance.take_time, documents.owner)
+            return layout_of(vectors, key, part, making.waiting, take_time)
         finally:
             self._turn.release()
 

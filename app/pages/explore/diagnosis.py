@@ -46,12 +46,8 @@ def _why(run: RunInView, session: Session) -> list[Node]:
         return _incomplete(run, run.completeness, _most_steps(run, session))
     if not run.gold and run.documents.foreign and run.trace.stopped.reason == "threshold":
         words = f"this document reads unlike what {run.spec.name} was trained on, so its Q says little here."
-        other = (
-            []
-            if run.spec.name == GENERAL
-            else [_do("agent", GENERAL, f"Use {GENERAL}", "trained over real documents")]
-        )
-        return _said("It found nothing more: ", words, other)
+        other = _do("agent", GENERAL, f"Use {GENERAL}", "trained over real documents")
+        return _said("It found nothing more: ", words, [other] * (run.spec.name != GENERAL))
     if not run.gold:
         return _no_answer(run, session)
     return []
@@ -118,33 +114,25 @@ def _reading_failed(run: RunInView, session: Session) -> list[Node]:
     answer, verdict = answer_in_view(run, session), _verdict(run, session)
     if answer is None or verdict in (None, "right"):
         return []
-    what = "the reader answers something else"
+    what = "answers something else"
     if verdict != "wrong":
-        what = f"the reader {_SEES.get(answer.state, ('', 'sees no answer in it'))[1]}"
-    return _said(
-        "What failed: ", f"all support was found, but {what}. The known answer is {run.known_answer!r}.", []
-    )
+        what = _SEES.get(answer.state, ("", "sees no answer in it"))[1]
+    words = f"all support was found, but the reader {what}. The known answer is {run.known_answer!r}."
+    return _said("What failed: ", words, [])
 
 
 def _cause(finding: Diagnosis, run: RunInView) -> str:
     name = f"chunk {finding.chunk_id:,}"
     if finding.taken_back_at is not None:
-        words = (
-            f"{name} belongs to the answer. It was found at step {finding.taken_back_at}, and the review took"
-            " it back."
-        )
+        found = f"It was found at step {finding.taken_back_at}, and the review took it back."
+        words = f"{name} belongs to the answer. {found}"
     elif finding.split:
-        first, last = min(finding.split), max(finding.split)
-        words = (
-            f"{name} belongs to the answer and was not taken. Its passage is cut over chunks {first:,} to"
-            f" {last:,}."
-        )
+        cut = f"Its passage is cut over chunks {min(finding.split):,} to {max(finding.split):,}."
+        words = f"{name} belongs to the answer and was not taken. {cut}"
     elif finding.beside is not None:
         side = "past" if finding.chunk_id > finding.beside else "before"
-        words = (
-            f"{name} belongs to the answer. It lies one chunk {side} chunk {finding.beside:,}, which was"
-            " chosen; it never was."
-        )
+        lies = f"It lies one chunk {side} chunk {finding.beside:,}, which was chosen; it never was."
+        words = f"{name} belongs to the answer. {lies}"
     elif not finding.ranks:
         words = f"{name} belongs to the answer and was never chosen."
         if run.method.foreign:

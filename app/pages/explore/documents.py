@@ -14,12 +14,11 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs
-from app.pages.explore.at_work import earlier
+from app.pages.explore.at_work import earlier, part_progress
 from app.pages.explore.layout import ExploreLayout
-from app.pages.explore.part import part_progress
 from app.pages.explore.view import agent_note
 from app.pages.widgets.notices import notice, passing, preparing, progress
-from app.pages.widgets.work import QUIET
+from app.pages.widgets.work import QUIET, Update
 from app.services.explorer import Explorer, Offer
 from app.services.opener import Opener
 from app.services.session import Session
@@ -27,8 +26,6 @@ from core.base.progress import finish
 from core.corpus.opening import Opening, OpenProgress
 from core.ingest import ReadingConfig
 from core.runs.log import new_run_id
-
-Update = dict[Any, Any]
 
 
 class Openings:
@@ -58,12 +55,9 @@ class Openings:
         page = self._page
         settings = [page.agent, page.chunker, page.max_tokens, page.encoding, page.keep_side_matter]
         self._closes_panel(page.keep)
-        page.change.click(
-            packs(lambda: {page.change_panel: gr.Column(visible=True), page.change_notice: []}),
-            None,
-            [page.change_panel, page.change_notice],
-            **QUIET,
-        )
+        panel = [page.change_panel, page.change_notice]
+        opened = packs(lambda: {page.change_panel: gr.Column(visible=True), page.change_notice: []})
+        page.change.click(opened, None, panel, **QUIET)
         page.asking.progress.select(self._on_progress, self._session, None, api_visibility="private")
         ways = (
             (page.open_sample, page.sample, self._opener(_sample)),

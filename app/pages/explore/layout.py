@@ -1,9 +1,8 @@
-"""What the Explore tab consists of: components only, no events.
-
-Texts of labels and hints are here, those of results in app.pages.explore.view.
-"""
+"""The components of the Explore tab, their labels and hints."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import gradio as gr
 
@@ -58,12 +57,8 @@ class ExploreLayout:
             samples = [(f"{sample.title}: {sample.description}", sample.key) for sample in list_samples()]
             with gr.Tabs():
                 with gr.Tab("Samples"):
-                    self.sample = gr.Radio(
-                        samples,
-                        value=samples[0][1],
-                        label="Written for this app, with questions whose answers are known",
-                        elem_id="qx-sample",
-                    )
+                    words = "Written for this app, with questions whose answers are known"
+                    self.sample = gr.Radio(samples, value=samples[0][1], label=words, elem_id="qx-sample")
                     self.open_sample = gr.Button("Open sample", variant="primary", elem_id="qx-open-sample")
                 with gr.Tab("Upload"):
                     words = (
@@ -73,11 +68,7 @@ class ExploreLayout:
                     )
                     tree([h("p.qx-sm.qx-mut", words)])
                     self.files = gr.File(
-                        file_count="multiple",
-                        type="filepath",
-                        label="Files",
-                        height=160,
-                        elem_id="qx-files",
+                        file_count="multiple", type="filepath", label="Files", height=160, elem_id="qx-files"
                     )
                     with gr.Row():
                         self.open_files = gr.Button(REPLACE, variant="primary", elem_id="qx-open-files")
@@ -91,30 +82,18 @@ class ExploreLayout:
                         self.add_pasted = gr.Button(ADD, elem_id="qx-add-pasted")
                 with gr.Tab("Generate"):
                     lengths = [(f"{n:,} tokens", n) for n in opening.GENERATED_LENGTHS]
-                    self.length = gr.Dropdown(
-                        lengths,
-                        value=lengths[1][1],
-                        label="A story of any length, with questions whose support is known",
-                        elem_id="qx-length",
-                    )
+                    words = "A story of any length, with questions whose support is known"
+                    self.length = gr.Dropdown(lengths, value=lengths[1][1], label=words, elem_id="qx-length")
                     self.open_generated = gr.Button(
                         "Generate and open", variant="primary", elem_id="qx-open-generated"
                     )
             self.change_notice = tree(elem_id="qx-change-notice")
             with gr.Accordion("Chunking", open=False), gr.Row():
                 choices = [("by kind of document", ""), *((name, name) for name in CHUNKERS)]
-                self.chunker = gr.Dropdown(
-                    choices,
-                    value="",
-                    label="Chunker",
-                    info=help_of(ChunkConfig, "chunker"),
-                )
-                self.max_tokens = gr.Number(
-                    None,
-                    label="Most tokens of a chunk",
-                    info="Empty: what the agent was made for",
-                    precision=0,
-                )
+                about = help_of(ChunkConfig, "chunker")
+                self.chunker = gr.Dropdown(choices, value="", label="Chunker", info=about)
+                about = "Empty: what the agent was made for"
+                self.max_tokens = gr.Number(None, label="Most tokens of a chunk", info=about, precision=0)
             with gr.Accordion("How files are read", open=False), gr.Row():
                 self.encoding = gr.Dropdown(
                     [("by the file, else a guess", ""), *((name, name) for name in ENCODINGS)],
@@ -129,14 +108,8 @@ class ExploreLayout:
                     info=help_of(ReadingConfig, "keep_side_matter"),
                     elem_id="qx-keep-side-matter",
                 )
-            self.openers = (
-                self.open_sample,
-                self.open_files,
-                self.add_files,
-                self.open_pasted,
-                self.add_pasted,
-                self.open_generated,
-            )
+            by_files = (self.open_files, self.add_files, self.open_pasted, self.add_pasted)
+            self.openers = (self.open_sample, *by_files, self.open_generated)
             self.keep = gr.Button("Cancel", elem_id="qx-keep")
 
     def _build_controls(self, services: Services) -> None:
@@ -160,65 +133,57 @@ class ExploreLayout:
                     info=present.agent_note(spec),
                     elem_id="qx-agent",
                 )
-                budget = gr.Slider(
-                    1, MAX_BUDGET, value=spec.step_budget, step=1, label="Step budget", elem_id="qx-budget"
+                about = partial(help_of, EpisodeConfig)
+                of_q = partial(gr.Slider, -1, 1, value=0, step=0.01)
+                self.controls = Controls(
+                    query=self.asking.question,
+                    budget=gr.Slider(
+                        1,
+                        MAX_BUDGET,
+                        value=spec.step_budget,
+                        step=1,
+                        label="Step budget",
+                        elem_id="qx-budget",
+                    ),
+                    temperature=gr.Slider(
+                        0, 1, value=0, step=0.005, label="Temperature", elem_id="qx-temperature"
+                    ),
+                    stops=gr.Checkbox(
+                        spec.stop_threshold is not None,
+                        label="Stop early",
+                        info=about("stop_threshold"),
+                        elem_id="qx-stops",
+                        min_width=110,
+                    ),
+                    threshold=of_q(label="Stop below Q", elem_id="qx-threshold"),
+                    reviews=gr.Checkbox(
+                        spec.review_threshold is not None,
+                        label="Review",
+                        info=about("review_threshold"),
+                        elem_id="qx-reviews",
+                    ),
+                    review=of_q(label="Take back below Q", elem_id="qx-review"),
+                    positions=gr.Checkbox(
+                        True, label="Positions", info=about("use_positions"), elem_id="qx-positions"
+                    ),
+                    beam=gr.Slider(
+                        1,
+                        MAX_BEAM_WIDTH,
+                        value=1,
+                        step=1,
+                        label="Beam",
+                        info=about("beam_width"),
+                        elem_id="qx-beam",
+                    ),
+                    seed=gr.Number(0, label="Seed", info=about("seed"), precision=0, elem_id="qx-seed"),
+                    top_k=gr.Number(
+                        None,
+                        label="Sample among the best",
+                        info=about("top_k_actions"),
+                        precision=0,
+                        elem_id="qx-top-k",
+                    ),
                 )
-                temperature = gr.Slider(
-                    0, 1, value=0, step=0.005, label="Temperature", elem_id="qx-temperature"
-                )
-                stops = gr.Checkbox(
-                    spec.stop_threshold is not None,
-                    label="Stop early",
-                    info=help_of(EpisodeConfig, "stop_threshold"),
-                    elem_id="qx-stops",
-                    min_width=110,
-                )
-                threshold = gr.Slider(-1, 1, value=0, step=0.01, label="Stop below Q", elem_id="qx-threshold")
-                reviews = gr.Checkbox(
-                    spec.review_threshold is not None,
-                    label="Review",
-                    info=help_of(EpisodeConfig, "review_threshold"),
-                    elem_id="qx-reviews",
-                )
-                review = gr.Slider(-1, 1, value=0, step=0.01, label="Take back below Q", elem_id="qx-review")
-                positions = gr.Checkbox(
-                    True,
-                    label="Positions",
-                    info=help_of(EpisodeConfig, "use_positions"),
-                    elem_id="qx-positions",
-                )
-                beam = gr.Slider(
-                    1,
-                    MAX_BEAM_WIDTH,
-                    value=1,
-                    step=1,
-                    label="Beam",
-                    info=help_of(EpisodeConfig, "beam_width"),
-                    elem_id="qx-beam",
-                )
-                seed = gr.Number(
-                    0, label="Seed", info=help_of(EpisodeConfig, "seed"), precision=0, elem_id="qx-seed"
-                )
-                top_k = gr.Number(
-                    None,
-                    label="Sample among the best",
-                    info=help_of(EpisodeConfig, "top_k_actions"),
-                    precision=0,
-                    elem_id="qx-top-k",
-                )
-        self.controls = Controls(
-            self.asking.question,
-            budget,
-            temperature,
-            stops,
-            threshold,
-            seed,
-            beam,
-            positions,
-            top_k,
-            reviews,
-            review,
-        )
 
     def _build_moves(self) -> None:
         """The page shows them from the first run over what is open on."""
@@ -257,12 +222,8 @@ class ExploreLayout:
                     self.evidence = tree(present.evidence(None, Session()), elem_id="qx-evidence")
                     with gr.Column(elem_id="qx-said", min_width=160):
                         self.answer = tree(elem_id="qx-answer")
-                        self.cite = gr.Button(
-                            "Ask the language model, with citations",
-                            size="sm",
-                            visible=False,
-                            elem_id="qx-cite",
-                        )
+                        words = "Ask the language model, with citations"
+                        self.cite = gr.Button(words, size="sm", visible=False, elem_id="qx-cite")
                         self.llm_panel = LlmPanel(services, self.session, "explore-llm")
                     self.cited = tree(elem_id="qx-cited")
                 self.reading = tree(present.reading(None, None, Session()), elem_id="qx-reading")

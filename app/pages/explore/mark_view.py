@@ -22,17 +22,11 @@ def mark_buttons(chunk_id: int, session: Session, *, short: bool = False) -> lis
         (BELONGS, "✓" if short else "Belongs", True, "This chunk belongs to the answer"),
         (DOES_NOT, "✗" if short else "Doesn't", False, "This chunk doesn't belong to the answer"),
     )
-    return [
-        act(
-            action,
-            chunk_id,
-            words,
-            title=f"{title}; your questions are listed below",
-            aria_pressed=marked is value,
-            aria_label=f"{title}: chunk {chunk_id:,}",
-        )
-        for action, words, value, title in buttons
-    ]
+    shown = []
+    for action, words, value, title in buttons:
+        told = {"title": f"{title}; your questions are listed below", "aria_pressed": marked is value}
+        shown.append(act(action, chunk_id, words, **told, aria_label=f"{title}: chunk {chunk_id:,}"))
+    return shown
 
 
 def heading(n: int) -> str:
@@ -43,13 +37,11 @@ def heading(n: int) -> str:
 def own_questions(questions: Sequence[MarkedQuestion], open_hashes: Sequence[str]) -> list[Node]:
     """The list, newest first."""
     if not questions:
-        return [
-            h(
-                "p.qx-empty",
-                "Does a chunk belong to the answer? Mark it with ✓ or ✗ above. The question is kept here with"
-                " its marks; ten make a benchmark of your own.",
-            )
-        ]
+        words = (
+            "Does a chunk belong to the answer? Mark it with ✓ or ✗ above. The question is kept here with"
+            " its marks; ten make a benchmark of your own."
+        )
+        return [h("p.qx-empty", words)]
     n = sum(bool(question.support) for question in questions)
     head = h("p.qx-mut", f"{counted(len(questions), 'question')}, {n} with a passage.")
     return [head, h("ul.qx-own-list", *(_line(one, open_hashes) for one in questions))]
@@ -70,15 +62,9 @@ def _line(question: MarkedQuestion, open_hashes: Sequence[str]) -> Node:
     ]
     if question.sha256 in open_hashes:
         buttons.insert(0, act("own-ask", question.question_id, "Ask", title="Put it into the question box"))
-    return h(
-        "li.qx-row",
-        h(
-            "div.qx-grow",
-            h("strong", {"dir": "auto"}, question.question),
-            h("p.qx-mut.qx-sm", {"dir": "auto"}, " · ".join(facts)),
-        ),
-        *buttons,
-    )
+    asked = h("strong", {"dir": "auto"}, question.question)
+    about = h("p.qx-mut.qx-sm", {"dir": "auto"}, " · ".join(facts))
+    return h("li.qx-row", h("div.qx-grow", asked, about), *buttons)
 
 
 def exported(lines: str, n: int, left_out: Sequence[str]) -> list[Node]:

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import gradio as gr
 
 from app.components.tree import clicked, packs, tree
 from app.pages.explore import mark_view as view
 from app.pages.widgets.notices import notice, notice_in
-from app.pages.widgets.work import QUIET
+from app.pages.widgets.work import QUIET, Update
 from app.services.explorer import open_in_explore
 from app.services.in_view import OpenDocuments
 from app.services.session import Session
@@ -42,7 +41,6 @@ from core.runs.log.marks import (
 )
 from core.views.draw.words import counted
 
-Update = dict[Any, Any]
 MAX_IMPORT_BYTES = 8 * 2**20
 MAX_ANSWER = 400
 """Characters."""
@@ -115,19 +113,14 @@ class OwnQuestions:
         """`session`: the visitor's place; `query`: the question box."""
         self.query = query
         refusal = notice_in(self.notice)
-        self.list.select(
-            packs(self._on_list, refusal),
-            session,
-            [*self.shown, self.editing, self.editor, self.answer, query, self.notice, self.changed],
-            **QUIET,
-        ).success(None, js=_TO_NEXT, api_visibility="private")
-        gr.on(
-            [self.save.click, self.answer.submit],
-            packs(self._on_save, refusal),
-            [session, self.editing, self.answer],
-            [*self.shown, self.editor, self.notice, self.changed],
-            **QUIET,
+        saved = [*self.shown, self.editor, self.notice, self.changed]
+        listed = self.list.select(
+            packs(self._on_list, refusal), session, [*saved, self.editing, self.answer, query], **QUIET
         )
+        listed.success(None, js=_TO_NEXT, api_visibility="private")
+        saves = [self.save.click, self.answer.submit]
+        edited = [session, self.editing, self.answer]
+        gr.on(saves, packs(self._on_save, refusal), edited, saved, **QUIET)
         self.evaluate.click(
             lambda now: (now.owner, now.corpus, new_run_id()), session, self.to_evaluate, **QUIET
         )
@@ -162,12 +155,8 @@ class OwnQuestions:
                     self.notice: [],
                 }
 
-        self.train.click(
-            packs(hand_over, notice_in(self.notice)),
-            session,
-            [tabs, data, questions, start_from, self.notice],
-            **QUIET,
-        )
+        handed = [tabs, data, questions, start_from, self.notice]
+        self.train.click(packs(hand_over, notice_in(self.notice)), session, handed, **QUIET)
 
     # What Explore asks
 
@@ -179,10 +168,13 @@ class OwnQuestions:
         key = session.owner, session.corpus, query.strip()
         if key not in self._marks:
             try:
-                self._remember(key, _chunks_of(documents, self.services.marked(documents, query.strip())))
+                marked = _chunks_of(documents, self.services.marked(documents, query.strip()))
             except UserError:  # the log is another's, or damaged: that is said where something is marked
                 return replace(session, marks=())
-        return replace(session, marks=self._marks.get(key, ()))
+            if len(self._marks) >= _KEPT:
+                self._marks.clear()
+            self._marks[key] = marked
+        return replace(session, marks=self._marks[key])
 
     def mark(self, session: Session, query: str, chunk_id: int, belongs: bool) -> Session:
         """A chunk marked for a question, or the same mark taken back. Raises BadRequest, LogError."""
@@ -221,11 +213,6 @@ class OwnQuestions:
         documents = self.services.library.corpora.get(session.corpus)
         theirs = documents is not None and documents.owner == session.owner
         return documents.workspace.documents if documents is not None and theirs else ()
-
-    def _remember(self, key: tuple[str | None, str, str], marks: tuple[tuple[int, bool], ...]) -> None:
-        if len(self._marks) >= _KEPT:
-            self._marks.clear()
-        self._marks[key] = marks
 
     # Handlers; each returns updates by component
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -10,10 +9,11 @@ import gradio as gr
 from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
+from app.pages.explore.at_work import part_standing
 from app.pages.explore.controls import read_controls
 from app.pages.explore.layout import ExploreLayout
-from app.pages.explore.part import part_standing
 from app.pages.widgets.figures import drawn
+from app.pages.widgets.work import Update
 from app.services.explorer import Explorer
 from app.services.in_view import OpenDocuments, RunInView
 from app.services.session import Session
@@ -28,10 +28,7 @@ from core.views.draw.strip import slopes, strip_value
 from core.views.draw.trail import gold_trail
 from core.views.draw.words import figure_title
 from core.views.figures import Drawing, best_q_figure, distribution_figure, parts_figure
-from core.views.quotes import passage_in
 from core.views.story import missed_support
-
-Update = dict[Any, Any]
 
 
 class Panels:
@@ -70,11 +67,12 @@ class Panels:
         """Where somebody reads on; nothing else changes."""
         page = self._page
         documents, run = self._library.corpora.get(session.corpus), self._explorer.run_of(session)
-        update = {
+        return {
+            self._session: session,
             page.reading: present.reading(documents, run, session),
             page.reading_view: present.reading_views(session),
+            page.reading_notice: [],
         }
-        return {self._session: session, **update, page.reading_notice: []}
 
     def _address(self, documents: OpenDocuments | None, run: RunInView | None) -> str | None:
         if run:
@@ -103,15 +101,7 @@ class Panels:
             page.steps: present.steps(run, session),
             page.reading: present.reading(documents, run, session),
             page.reading_view: present.reading_views(session),
-            page.answer: (
-                []
-                if run is None
-                else answer_view.answer(
-                    present.answer_in_view(run, session),
-                    partial(passage_in, run.documents.workspace),
-                    run.known_answer,
-                )
-            ),
+            page.answer: present.answered(run, session),
             page.cite: gr.update(visible=present.answer_in_view(run, session) is not None),
             **self.cited(run, session),
             page.evidence: present.evidence(run, session),
@@ -133,12 +123,11 @@ class Panels:
             return {page.figures: gr.update(visible=False), page.near: run.token}
         look, score = session.look, run.method.score_name
         has_parts = any(step.content_q is not None for step in run.trace.steps)
+        title, words = f"Best {score} per step and the threshold", decision(run.trace, session.cursor)
         return {
             page.figures: gr.update(visible=True),
             page.near: "",
-            page.decision: figure_title(
-                f"Best {score} per step and the threshold", decision(run.trace, session.cursor)
-            ),
+            page.decision: figure_title(title, words),
             page.best: drawn(lambda: best_q_figure(run.trace)),
             page.trail_card: gr.update(visible=bool(run.gold)),
             page.trail: gold_trail(present.first_steps(run.trace, session.cursor), run.gold),

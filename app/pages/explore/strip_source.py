@@ -1,7 +1,4 @@
-"""What the canvas strip draws of a run.
-
-Q, its change, rank and probability of every chunk at every look.
-"""
+"""The strip's numbers of a run: Q, change, rank, probability."""
 
 from __future__ import annotations
 
@@ -34,11 +31,10 @@ class RunStrip:
             case "q":
                 return self.run.q_values(look)
             case "dq":
-                return (
-                    self.run.q_values(look) - self.run.q_values(look - 1)
-                    if look > 1
-                    else np.full(self.n_chunks, np.nan, np.float32)
-                )
+                if look == 1:
+                    return np.full(self.n_chunks, np.nan, np.float32)
+                change: np.ndarray = self.run.q_values(look) - self.run.q_values(look - 1)
+                return change
             case "rank":
                 return _ranks(self.run.scores(look), self.run.unavailable(look))
             case "p":
@@ -92,11 +88,9 @@ def _probabilities(
     """(N,) Boltzmann probabilities; NaN for chosen and forbidden chunks, and those without Q."""
     available = ~np.isnan(scores.q_values)
     available[list(unavailable)] = False
-    values = (
-        probabilities(scores.q_values, available, temperature, top_k)
-        if available.any()
-        else np.zeros(len(available))
-    )
+    if not available.any():
+        return np.full(len(available), np.nan)
+    values = probabilities(scores.q_values, available, temperature, top_k)
     values[~available] = np.nan
     return values
 

@@ -1,14 +1,10 @@
-"""The Explore tab.
-
-Which component starts which action, and what is shown then.
-"""
+"""The Explore tab: what starts which action, and what is shown then."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,33 +17,35 @@ from app.components.tree import clicked, packs
 from app.pages.experiments.view import sharing
 from app.pages.explore import view as present
 from app.pages.explore.answers import Answers, Said
-from app.pages.explore.at_work import AT_ONCE, SOON, earlier, first_question, run_progress
+from app.pages.explore.at_work import (
+    AT_ONCE,
+    SOON,
+    earlier,
+    first_question,
+    likeliest_first,
+    run_progress,
+)
 from app.pages.explore.controls import MAX_BUDGET, control_values, read_controls
 from app.pages.explore.documents import Openings
 from app.pages.explore.layout import ExploreLayout
 from app.pages.explore.mark_view import BELONGS, DOES_NOT
 from app.pages.explore.panels import Panels
-from app.pages.explore.part import likeliest_first
 from app.pages.explore.strip_source import RunStrip
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in
 from app.pages.widgets.requests import (
-    AllowSteps,
     AskDocument,
-    CutAt,
-    ForbidChunk,
-    KeepAll,
+    ChangeRun,
     OpenChunk,
     OpenEpisode,
     OpenGenerated,
     OpenRun,
     OpenSample,
     PageRequest,
-    TakeChunk,
     UseAgent,
 )
 from app.pages.widgets.sharing import PAGE
-from app.pages.widgets.work import EACH, QUIET, in_line, wire_cancel
+from app.pages.widgets.work import EACH, QUIET, Update, in_line
 from app.services.comparisons import FromExplore
 from app.services.evaluations import Evaluations, ShownEpisode, open_episode
 from app.services.experiments import Experiments
@@ -60,7 +58,7 @@ from app.services.shared import Services
 from app.services.underway import RunAtWork, RunsUnderway
 from app.services.visitors import newcomer, owner_of, owner_of_user
 from core.base.config import SETS, EpisodeConfig
-from core.base.errors import UserError
+from core.base.errors import BadRequest, UserError
 from core.corpus.opening import Opening, OpenProgress
 from core.encode.checkpoint import CheckpointSpec
 from core.lab.tasks.samples import list_samples
@@ -68,17 +66,10 @@ from core.methods.sparc.retriever import SPARC
 from core.runs.log import new_run_id
 from core.views.draw.nodes import Node
 
-Update = dict[Any, Any]
-ACTIONS: dict[str, Callable[[int], PageRequest]] = {
-    "forbid": ForbidChunk,
-    "take": TakeChunk,
-    "longer": AllowSteps,
-    "cut": CutAt,
-    "keep": lambda _: KeepAll(),
-}
-"""What buttons of cards ask for, by the name in their markup."""
-
-
+CHANGES = {"forbid", "take", "longer", "cut", "keep"}
+"""What buttons of cards ask for, see `ChangeRun`."""
+RunAction = Callable[[Explorer, Session, str, EpisodeConfig, Any], Generator[Session]]
+"""What is done about a question with settings, and a value of its own."""
 _LEADS = {**in_line("lead", 2), **EACH}
 """Of what opens documents beside the panel: in the line of runs, a question to what is embedded so far would
 wait until all is.
@@ -97,10 +88,8 @@ class ExploreTab(ExploreLayout):
         """A request of another tab or of a card, see `app.pages.widgets.requests`."""
         self.to_compare: gr.State = gr.State(None)
         """A FromExplore when the run in view is to be compared."""
-        self.to_sparc: gr.State = gr.State(None)
-        """An OpenRun when the run of the page's address is one of SPARC."""
-        self.to_sets: gr.State = gr.State(None)
-        """The same for an evidence set."""
+        self.to_sparc, self.to_sets = gr.State(None), gr.State(None)
+        """An OpenRun each, when the run of the page's address is one of SPARC, or an evidence set."""
         self.filled: gr.State = gr.State(None)
         """(name of the opening, whether to run again) when all is there of what could be asked in part."""
         self.runs = RunsUnderway(self.explorer)
@@ -140,7 +129,7 @@ class ExploreTab(ExploreLayout):
             *self.answers.wire(inputs, quick, runs),
         ]
         settled = packs(self._settled), self.session
-        wire_cancel(self.asking.cancel, cancelled, packs(self._cancelled), inputs, settled=settled, **quick)
+        self.asking.work.wire_cancel(cancelled, packs(self._cancelled), inputs, settled=settled, **quick)
         self._wire_looking(quick)
         self._wire_controls(running)
         self.own.wire(self.session, self.controls.query)
@@ -174,9 +163,7 @@ class ExploreTab(ExploreLayout):
         )
         looks = {**quick, **in_line("look"), **EACH}
         gr.on([panel.select for panel in panels], packs(self._on_tree), inputs, **looks)
-        self.demo.select(
-            packs(lambda: {self.wanted: OpenGenerated(present.DEMO_TOKENS)}), None, self.wanted, **QUIET
-        )
+        self.demo.select(lambda: OpenGenerated(present.DEMO_TOKENS), None, self.wanted, **QUIET)
         self.near.select(packs(self._on_near), self.session, **quick)
         for event in (self.strip.select, self.strip.look):
             event(packs(self._on_strip), inputs, **looks)
@@ -220,12 +207,8 @@ class ExploreTab(ExploreLayout):
     def _load(
         self, session: Session, key: str | None, request: gr.Request, profile: gr.OAuthProfile | None
     ) -> Iterator[Update]:
-        name = request.username or (profile.username if profile else None)
-        owner = (
-            owner_of_user(self.services.settings, name)
-            if name
-            else owner_of(self.services.settings, key or "")
-        )
+        name, settings = request.username or (profile.username if profile else None), self.services.settings
+        owner = owner_of_user(settings, name) if name else owner_of(settings, key or "")
         session = replace(session, owner=owner, llm=new_token())
         tab, run_id, doc = (str(request.query_params.get(key, ""))[:64] for key in ("tab", "run", "doc"))
         if not run_id and not doc:
@@ -269,7 +252,7 @@ class ExploreTab(ExploreLayout):
         if not is_open:
             yield {**self._nothing_open(), **({self.asking.notice: refused} if refused else {})}
         elif not session.run:
-            for update in self._again_from_the_start(session, self._usual(session)):
+            for update in self._acting(session, self._usual(session), _anew):
                 yield update | told
 
     def _usual(self, session: Session) -> tuple[Any, ...]:
@@ -344,7 +327,7 @@ class ExploreTab(ExploreLayout):
         documents, run = self.explorer.documents(session), self.explorer.run_of(session)
         yield {**self.panels.shown(session, controls), self.header: present.document_header(documents)}
         if filled[1] and run is not None and run.ended and is_preview_of(run, str(controls[0] or "")):
-            yield from self._again_from_the_start(session, controls)
+            yield from self._acting(session, controls, _anew)
 
     def _opened(self, session: Session) -> Update:
         """What changes with the documents: known questions, controls at their defaults, empty views."""
@@ -405,37 +388,31 @@ class ExploreTab(ExploreLayout):
                 yield from self._asked(session, path, question)
             case OpenChunk(chunk_id):
                 yield self._navigated(session, controls, "open", str(chunk_id))
-            case ForbidChunk(chunk_id):
-                yield from self._acting(session, controls, partial(_without, chunk_id))
-            case TakeChunk(chunk_id):
-                yield from self._remedied(
-                    controls, lambda at: {"budget": max(int(at), session.cursor + 1)}, session, chunk_id
-                )
-            case AllowSteps(steps) if 1 <= steps <= MAX_BUDGET:
-                yield from self._remedied(
-                    controls, lambda _: {"budget": steps, "stops": False, "reviews": False}, session
-                )
-            case CutAt(max_tokens):
+            case ChangeRun("forbid", chunk_id):
+                yield from self._acting(session, controls, Explorer.forbid, chunk_id)
+            case ChangeRun("take", chunk_id):
+                budget = max(int(controls[1] or 1), session.cursor + 1)
+                yield from self._remedied(session, controls, {"budget": budget}, Explorer.take, chunk_id)
+            case ChangeRun("longer", steps) if 1 <= steps <= MAX_BUDGET:
+                changes = {"budget": steps, "stops": False, "reviews": False}
+                yield from self._remedied(session, controls, changes)
+            case ChangeRun("cut", max_tokens):
                 yield from self._recut(session, max_tokens, controls)
-            case KeepAll():
-                yield from self._remedied(controls, lambda _: {"reviews": False}, session)
+            case ChangeRun("keep"):
+                yield from self._remedied(session, controls, {"reviews": False})
 
     def _remedied(
         self,
-        controls: tuple[Any, ...],
-        changed: Callable[[float], dict[str, Any]],
         session: Session,
-        chunk_id: int | None = None,
+        controls: tuple[Any, ...],
+        changes: dict[str, Any],
+        action: RunAction | None = None,
+        value: int | None = None,
     ) -> Iterator[Update]:
-        """Runs with other settings, which the controls show once it has begun; with `chunk_id` takes that
-        next.
-        """
-        values = dict(zip(vars(self.controls), controls, strict=True))
-        changes = changed(values["budget"] or 1)
-        values |= changes
-        shown = {getattr(self.controls, name): value for name, value in changes.items()}
-        action = _anew if chunk_id is None else partial(_with, chunk_id)
-        for update in self._acting(session, tuple(values.values()), action):
+        """Runs with other settings, which the controls show once it has begun."""
+        values = dict(zip(vars(self.controls), controls, strict=True)) | changes
+        shown = {getattr(self.controls, name): changed for name, changed in changes.items()}
+        for update in self._acting(session, tuple(values.values()), action or _anew, value):
             if shown and update.get(self.session, session).run != session.run:
                 update, shown = {**update, **shown}, {}
             yield update
@@ -448,7 +425,7 @@ class ExploreTab(ExploreLayout):
             recut = update[self.session] if self.header in update else recut
             yield {part: value for part, value in update.items() if part not in as_set}
         if recut is not None:
-            yield from self._again_from_the_start(recut, controls)
+            yield from self._acting(recut, controls, _anew)
 
     def _taking_over(self, session: Session, run_id: str, n_kept: int | None) -> Iterator[Update]:
         """A logged run in the place of what is in view."""
@@ -469,16 +446,12 @@ class ExploreTab(ExploreLayout):
         for update in self.openings.run(session, opening()):
             session = update.get(self.session, session)
             yield update
-        if (
-            not episodes
-            or self.explorer.services.library.corpora.get(session.corpus) is None
-            or session.opening
-        ):
+        if not episodes or session.opening or self.services.library.corpora.get(session.corpus) is None:
             return
         query, config = episodes[0].example.question, episodes[0].config
         spec = self.explorer.documents(session).agent.spec
         yield self.controls.showing(spec, config)
-        yield from self._acting(session, control_values(query, config), _to_the_end)
+        yield from self._acting(session, control_values(query, config), Explorer.advance)
 
     def _asked(self, session: Session, path: Path, question: str) -> Iterator[Update]:
         """A document opened and asked, as its agent usually is."""
@@ -493,20 +466,21 @@ class ExploreTab(ExploreLayout):
             yield update
         if opened is not None:
             config = self.explorer.usual_config(self.explorer.documents(opened))
-            yield from self._again_from_the_start(opened, control_values(question, config))
+            yield from self._acting(opened, control_values(question, config), _anew)
 
     def _run(self, session: Session, *controls: Any) -> Iterator[Update]:
-        yield from self._acting(session, controls, _to_the_end)
+        yield from self._acting(session, controls, Explorer.advance)
 
     def _step(self, session: Session, *controls: Any) -> Iterator[Update]:
         """In one piece where it is soon done: to send a piece takes as long as to choose a chunk."""
-        yield from self._acting(session, controls, _one_step, silent=SOON)
+        yield from self._acting(session, controls, Explorer.advance, 1, silent=SOON)
 
     def _acting(
         self,
         session: Session,
         controls: tuple[Any, ...],
         action: RunAction,
+        value: int | None = None,
         notice: gr.HTML | None = None,
         silent: float = AT_ONCE,
     ) -> Iterator[Update]:
@@ -515,20 +489,18 @@ class ExploreTab(ExploreLayout):
 
         An error becomes a sentence in `notice`, beside the buttons by default, and changes nothing else.
         """
-        if session.opening or not session.corpus:
-            words = "no document is open yet; wait until it is there"
-            if session.opening:
-                words = "a document is being opened; wait until it is there, or cancel"
-            yield {notice or self.asking.notice: passing(words)}
-            return
         try:
+            if session.opening:
+                raise BadRequest("a document is being opened; wait until it is there, or cancel")
+            if not session.corpus:
+                raise BadRequest("no document is open yet; wait until it is there")
             query, config = read_controls(controls)
         except UserError as error:
             yield {notice or self.asking.notice: passing(str(error))}
             return
         if waiting := likeliest_first(self.services.library.corpora.get(session.corpus)):
             yield {self.asking.standing: waiting}
-        underway = self.runs.start(session, partial(action, query, config))
+        underway = self.runs.start(session, lambda explorer, at: action(explorer, at, query, config, value))
         yield {self.session: replace(session, underway=underway.key)}  # what the page may go on from at once
         yield from self._following(underway, session, query, config, silent, notice)
 
@@ -589,11 +561,7 @@ class ExploreTab(ExploreLayout):
         run = self.explorer.run_of(session)
         if run is not None and run.token == underway.run_token:
             run = self.services.waited(run, underway.seconds)
-        yield {
-            **self._at_end(session),
-            **self.panels.figures(run, session),
-            **self.answers.to_read(run),
-        }
+        yield {**self._at_end(session), **self.panels.figures(run, session), **self.answers.to_read(run)}
         self.services.log.flush()
 
     def _at_end(self, session: Session) -> Update:
@@ -628,11 +596,9 @@ class ExploreTab(ExploreLayout):
         update = {self.asking.progress: [], self.asking.notice: words, **self.openings.busy(False)}
         update |= self.openings.agent_of(session)
         session = replace(self.openings.cancel(session), underway="")
-        return (
-            {**self.panels.shown(session, controls), **update}
-            if session.corpus
-            else {**update, **self._nothing_open(), self.session: session}
-        )
+        if session.corpus:
+            return {**self.panels.shown(session, controls), **update}
+        return {**update, **self._nothing_open(), self.session: session}
 
     def _settled(self, session: Session) -> Update:
         """Nothing is opened, unless something else is by now, and no language model is asked."""
@@ -643,20 +609,16 @@ class ExploreTab(ExploreLayout):
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         run, (action, argument) = self.explorer.run_of(session), clicked(event)
-        if action in ACTIONS and argument.isdecimal():
-            return {self.wanted: ACTIONS[action](int(argument))}
+        if action in CHANGES and argument.isdecimal():
+            return {self.wanted: ChangeRun(action, int(argument))}
         if action == "agent":
             return {self.wanted: UseAgent(argument)}
         if action == "reads":
-            return self.panels.reading_only(
-                replace(session, reads="evidence" if argument == "evidence" else "text")
-            )
+            session = replace(session, reads="evidence" if argument == "evidence" else "text")
+            return self.panels.reading_only(session)
         if action == "compare" and run is not None:
-            return {
-                self.to_compare: FromExplore(
-                    session.corpus, run.trace.started.query, run.config, new_run_id()
-                )
-            }
+            asked = run.trace.started.query, run.config
+            return {self.to_compare: FromExplore(session.corpus, *asked, new_run_id())}
         return self._navigated(session, controls, action, argument)
 
     def _on_share(
@@ -677,11 +639,8 @@ class ExploreTab(ExploreLayout):
             return
         if action == "share-now" and argument == run.run_id:
             self.experiments.share(run.run_id, session.owner)
-        shared = (
-            run.others
-            or not self.services.settings.public
-            or self.experiments.run(run.run_id, session.owner).shared
-        )
+        open_to_all = run.others or not self.services.settings.public
+        shared = open_to_all or self.experiments.run(run.run_id, session.owner).shared
         address = str(request.headers.get("origin", ""))
         yield {
             self.sharing.said: sharing(run.run_id, address, asks=not shared),
@@ -691,26 +650,21 @@ class ExploreTab(ExploreLayout):
     def _on_reading(self, session: Session, event: gr.EventData, *controls: Any) -> Iterator[Update]:
         action, argument = clicked(event)
         if action in ("force", "forbid") and argument.isdecimal():
-            act_on = _forced if action == "force" else _without
-            yield from self._acting(
-                session, controls, partial(act_on, int(argument)), self.reading_notice, SOON
-            )
+            act_on = Explorer.force if action == "force" else Explorer.forbid
+            yield from self._acting(session, controls, act_on, int(argument), self.reading_notice, SOON)
         else:
             yield self._navigated(session, controls, action, argument)
 
     def _on_standing(self, session: Session, event: gr.EventData, *controls: Any) -> Iterator[Update]:
         action, argument = clicked(event)
         if action == "again":
-            yield from self._again_from_the_start(session, controls)
+            yield from self._acting(session, controls, _anew)
         else:
             yield self._navigated(session, controls, action, argument)
 
     def _on_rest(self, session: Session, event: gr.EventData) -> Iterator[Update]:
         if clicked(event)[0] == "rest":
             yield from self.openings.run(session, self.explorer.embed_the_rest(session))
-
-    def _again_from_the_start(self, session: Session, controls: tuple[Any, ...]) -> Iterator[Update]:
-        yield from self._acting(session, controls, _anew)
 
     def _on_strip(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         data = event._data if isinstance(event._data, dict) else {}
@@ -730,10 +684,8 @@ class ExploreTab(ExploreLayout):
             return self.panels.shown(replace(session, look=value, chunk_id=chunk_id, anchor=None), controls)
         if action == "why" and run is not None and 1 < value <= session.cursor:
             shown = self._navigated(session, controls, "look", argument)
-            return {
-                **shown,
-                self.steps: present.steps(run, shown[self.session], self.explorer.without_each(run, value)),
-            }
+            without = self.explorer.without_each(run, value)
+            return {**shown, self.steps: present.steps(run, shown[self.session], without)}
         if value < len(documents.corpus):
             if action == "open":
                 return self.panels.reading_only(replace(session, chunk_id=value, anchor=None, reads="text"))
@@ -766,22 +718,17 @@ class ExploreTab(ExploreLayout):
         return {**self.panels.shown(session, controls), **lacks}
 
     def _find(self, session: Session, wanted: str) -> Update:
-        chunk_id, words = find_chunk(
-            self.explorer.documents(session).workspace, wanted or "", session.chunk_id
-        )
-        return {
-            **self.panels.reading_only(replace(session, chunk_id=chunk_id, anchor=None, reads="text")),
-            self.reading_notice: notice(words, "info"),
-        }
+        workspace = self.explorer.documents(session).workspace
+        chunk_id, words = find_chunk(workspace, wanted or "", session.chunk_id)
+        session = replace(session, chunk_id=chunk_id, anchor=None, reads="text")
+        return {**self.panels.reading_only(session), self.reading_notice: notice(words, "info")}
 
     def _on_controls(self, session: Session, *controls: Any) -> Update:
         if not session.corpus:
             return {}  # an agent's settings come with its documents
         query, config = read_controls(controls)
-        return {
-            self.asking.standing: self.panels.standing(session, config, query),
-            **self.panels.line(session, config),
-        }
+        standing = {self.asking.standing: self.panels.standing(session, config, query)}
+        return {**standing, **self.panels.line(session, config)}
 
     def _on_near(self, session: Session) -> Update:
         session = replace(session, draws=True)
@@ -792,40 +739,10 @@ class ExploreTab(ExploreLayout):
         return None if run is None else RunStrip(run)
 
 
-RunAction = Callable[[str, EpisodeConfig, Explorer, Session], Generator[Session]]
-"""What is done about a question with settings."""
-
-
-def _to_the_end(
-    query: str, config: EpisodeConfig, explorer: Explorer, session: Session
+def _anew(
+    explorer: Explorer, session: Session, query: str, config: EpisodeConfig, _: None
 ) -> Generator[Session]:
-    return explorer.advance(session, query, config, None)
-
-
-def _one_step(query: str, config: EpisodeConfig, explorer: Explorer, session: Session) -> Generator[Session]:
-    return explorer.advance(session, query, config, 1)
-
-
-def _anew(query: str, config: EpisodeConfig, explorer: Explorer, session: Session) -> Generator[Session]:
     return explorer.advance(explorer.reset(session), query, config, None)
-
-
-def _forced(
-    chunk_id: int, query: str, config: EpisodeConfig, explorer: Explorer, session: Session
-) -> Generator[Session]:
-    return explorer.force(session, query, config, chunk_id)
-
-
-def _with(
-    chunk_id: int, query: str, config: EpisodeConfig, explorer: Explorer, session: Session
-) -> Generator[Session]:
-    return explorer.take(session, query, config, chunk_id)
-
-
-def _without(
-    chunk_id: int, query: str, config: EpisodeConfig, explorer: Explorer, session: Session
-) -> Generator[Session]:
-    return explorer.forbid(session, query, config, chunk_id)
 
 
 def is_preview_of(run: RunInView, query: str) -> bool:

@@ -1,13 +1,11 @@
-"""Sessions and runs as trees of plain data for the page.
-
-Pure functions, one per panel. All text stays text (see components.tree).
-"""
+"""Sessions and runs as trees of plain data, a function a panel."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -25,6 +23,7 @@ from core.corpus.words import content_words
 from core.encode.checkpoint import CheckpointSpec
 from core.lab.evaluate.completeness import LOW
 from core.methods.qrag.retriever import QRAG
+from core.views.draw import answers as answer_view
 from core.views.draw.evidence import evidence_rows
 from core.views.draw.nodes import Node, act, h, link_to, tip
 from core.views.draw.steps import decision, step_card, stop_card
@@ -128,11 +127,7 @@ _TRAINED_FOR = {
 def agent_words(spec: CheckpointSpec) -> str:
     """What an agent has learned, in words of somebody who has read nothing of it."""
     if not spec.trained:
-        return (
-            "not trained: meaning and words in one search"
-            if spec.word_weight
-            else "not trained: plain embeddings"
-        )
+        return f"not trained: {'meaning and words in one search' if spec.word_weight else 'plain embeddings'}"
     data = (spec.training or {}).get("data")
     purpose = _TRAINED_FOR.get(data) if isinstance(data, str) else None
     return f"trained for {purpose}" if purpose else "trained"
@@ -145,7 +140,8 @@ def agent_note(spec: CheckpointSpec) -> str:
     each = " at every step" if spec.reads_choices else ""
     if spec.rerank_again:
         each = ", at later steps together with its choices"
-    again = f" · reads {_read_again(spec, spec.rerank_pool)} again{each}" if spec.rerank_weight else ""
+    most = f"{'its' if spec.rerank_first is None else 'up to'} {spec.rerank_pool} best chunks"
+    again = f" · reads {most} again{each}" if spec.rerank_weight else ""
     return f"{trained} · {positions}{again}"
 
 
@@ -180,17 +176,13 @@ def demo() -> list[Node]:
         "A generated story. It is embedded in 1 to 4 minutes the first time, on two cores, and in seconds"
         " after that. You can ask it meanwhile."
     )
-    words = "Try a million-token text"
-    return [
-        act("demo", "", words, title=title),
-        h("span.qx-mut.qx-sm", " 1 to 4 min the first time"),
-    ]
+    button = act("demo", "", "Try a million-token text", title=title)
+    return [button, h("span.qx-mut.qx-sm", " 1 to 4 min the first time")]
 
 
 def question_cut(documents: OpenDocuments | None, query: str) -> list[Node]:
     """That the agent reads only the beginning of a question."""
-    words = "" if documents is None else cut_sentence(documents.agent.encoder, query)
-    return notice(words, "outdated") if words else []
+    return [] if documents is None else notice(cut_sentence(documents.agent.encoder, query), "outdated")
 
 
 def status(run: RunInView | None, session: Session) -> str:
@@ -213,10 +205,6 @@ def standing_at(run: RunInView | None, session: Session) -> list[Node]:
     share = act("share", "", "Share", title="The address of this run, for others or for later")
     waited = "Time you waited for it, the answer included"
     return [h("span", {"title": waited}, status(run, session)), " ", share]
-
-
-def _read_again(spec: CheckpointSpec, most: int) -> str:
-    return f"{'its' if spec.rerank_first is None else 'up to'} {most} best chunks"
 
 
 def first_steps(trace: Trace, cursor: int) -> Trace:
@@ -300,10 +288,8 @@ def reading(documents: OpenDocuments | None, run: RunInView | None, session: Ses
             return classes, None
         return ["qx-chosen", step_class(chosen[chunk_id]), *classes], h("span.qx-pin", str(chosen[chunk_id]))
 
-    return [
-        _reading_head(workspace, session, centre, page),
-        document_page(workspace, page, session.chunk_id, mark),
-    ]
+    text = document_page(workspace, page, session.chunk_id, mark)
+    return [_reading_head(workspace, session, centre, page), text]
 
 
 def _reading_head(workspace: Workspace, session: Session, centre: int, page: Page) -> Node:
@@ -334,32 +320,21 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
         return [h("p.qx-empty", "The passages will stand here, in document order.")]
     workspace = run.documents.workspace
     so_far = first_steps(run.trace, session.cursor)
-    chosen = {
-        chunk_id: step
-        for step, chunk_id in enumerate(so_far.chosen, start=1)
-        if chunk_id not in so_far.taken_back
-    }
+    steps_of = enumerate(so_far.chosen, start=1)
+    chosen = {chunk_id: step for step, chunk_id in steps_of if chunk_id not in so_far.taken_back}
     chunks = [workspace[chunk_id] for chunk_id in sorted(chosen)]
     hits, of = len({*run.gold} & {*chosen}), counted(len(run.gold), "support chunk")
     counts = f" · {hits} of {of} found" if run.gold else ""
     counts += f" · {counted(len(so_far.taken_back), 'chunk')} taken back" if so_far.taken_back else ""
     tokens = sum(chunk.n_tokens for chunk in chunks)
     body = "\n\n".join(chunk.text for chunk in chunks)
-    head = h(
-        "div.qx-row.qx-sm.qx-evidence-head",
-        h("span.qx-mut", f"{counted(len(chunks), 'chunk')} · {tokens:,} tokens{counts}"),
-        _likely(run, so_far),
-    )
+    words = h("span.qx-mut", f"{counted(len(chunks), 'chunk')} · {tokens:,} tokens{counts}")
+    head = h("div.qx-row.qx-sm.qx-evidence-head", words, _likely(run, so_far))
     missed = missed_support(so_far, run.gold)
     rows = evidence_rows(workspace, chosen, missed, session.look, answer_in_view(run, session), run.token)
-    key = f"{run.token} {session.cursor} {session.look}"
-    keep = {
-        "class": "qx-evidence",
-        "data-keep-scroll": key,
-        "tabindex": "0",
-        "aria-label": "Evidence in document order",
-    }
-    return [head, h("ol", keep, *rows), h("div.qx-evidence-head.qx-evidence-acts", *_acts(run, body))]
+    keep = {"data-keep-scroll": f"{run.token} {session.cursor} {session.look}", "tabindex": "0"}
+    listed = h("ol.qx-evidence", {**keep, "aria-label": "Evidence in document order"}, *rows)
+    return [head, listed, h("div.qx-evidence-head.qx-evidence-acts", *_acts(run, body))]
 
 
 def _acts(run: RunInView, body: str) -> list[Node]:
@@ -394,6 +369,14 @@ def answer_in_view(run: RunInView | None, session: Session) -> EvidenceAnswer | 
     return run.answer if run is not None and session.cursor == len(run.trace.steps) else None
 
 
+def answered(run: RunInView | None, session: Session) -> list[Node]:
+    """The answer in view, with the places that it rests on."""
+    if run is None:
+        return []
+    passage = partial(passage_in, run.documents.workspace)
+    return answer_view.answer(answer_in_view(run, session), passage, run.known_answer)
+
+
 def cited_in_view(run: RunInView | None, session: Session) -> CitedAnswer | None:
     """The same of a language model's."""
     return run.cited if run is not None and session.cursor == len(run.trace.steps) else None
@@ -403,20 +386,14 @@ def standing(run: RunInView | None, session: Session, config: EpisodeConfig | No
     """Whether the run in view still fits the controls, and which chunks are forbidden."""
     nodes: list[Node] = []
     if run is not None and config is not None:
-        changed = changes(run, config.with_(forbidden=session.forbidden), query)
-        if changed:
-            nodes += notice(
-                f"Changed since this run: {', '.join(changed)}", "outdated", act("again", "", "Run again")
-            )
+        changed = ", ".join(changes(run, config.with_(forbidden=session.forbidden), query))
+        words = f"Changed since this run: {changed}" if changed else ""
+        nodes += notice(words, "outdated", act("again", "", "Run again"))
     if session.forbidden:
+        title, n_more = "Allow this chunk again", len(session.forbidden) - MOST_NAMED
         last = session.forbidden[-MOST_NAMED:]
-        more = (
-            f" and {len(session.forbidden) - len(last)} more" if len(session.forbidden) > len(last) else None
-        )
-        chips = [
-            act("allow", chunk_id, f"chunk {chunk_id:,} ×", title="Allow this chunk again")
-            for chunk_id in last
-        ]
+        chips = [act("allow", chunk_id, f"chunk {chunk_id:,} ×", title=title) for chunk_id in last]
+        more = f" and {n_more} more" if n_more > 0 else None
         nodes.append(h("div.qx-never", h("span.qx-mut", "Never chosen:"), *chips, more))
     return nodes
 

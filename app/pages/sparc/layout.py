@@ -1,7 +1,4 @@
-"""What the SPARC tab consists of: components only, no events.
-
-Texts of labels and hints are here, those of results in app.pages.sparc.view.
-"""
+"""The components of the SPARC tab, their labels and hints."""
 
 from __future__ import annotations
 
@@ -87,43 +84,43 @@ class SparcLayout:
             hint = partial(help_of, SparcConfig, none="0")
             slider = partial(gr.Slider, 1, step=1, min_width=150)
             number = partial(gr.Number, precision=0)
-            width = slider(
-                MAX_WIDTH, USUAL.width, label="Width", info=hint("width"), elem_id="qx-sparc-width"
+            self.controls = SparcControls(
+                question=question,
+                width=slider(
+                    MAX_WIDTH, USUAL.width, label="Width", info=hint("width"), elem_id="qx-sparc-width"
+                ),
+                depth=slider(
+                    MAX_DEPTH, USUAL.depth, label="Depth", info=hint("depth"), elem_id="qx-sparc-depth"
+                ),
+                k=slider(MAX_K, USUAL.k, label="Chunks", info=hint("k"), elem_id="qx-sparc-k"),
+                strategies=gr.CheckboxGroup(
+                    [(STRATEGY_NAMES[name], name) for name in STRATEGIES],
+                    value=list(USUAL.strategies),
+                    label="Ways to retrieve",
+                    info=hint("strategies"),
+                    elem_id="qx-sparc-strategies",
+                    min_width=240,
+                ),
+                first_round=gr.Radio(
+                    list(FIRST_ROUNDS.items()),
+                    value=USUAL.first_round,
+                    label="Round 1 retrieves",
+                    info=hint("first_round"),
+                    elem_id="qx-sparc-first-round",
+                    min_width=260,
+                ),
+                max_tokens=number(
+                    0, label="Most tokens", info=hint("max_tokens"), elem_id="qx-sparc-max-tokens"
+                ),
+                max_calls=number(0, label="Most calls", info=hint("max_calls"), elem_id="qx-sparc-max-calls"),
+                temperature=gr.Slider(
+                    0,
+                    MAX_TEMPERATURE,
+                    value=USUAL.temperature,
+                    step=0.05,
+                    label="Temperature",
+                    info=hint("temperature"),
+                    elem_id="qx-sparc-temperature",
+                ),
+                seed=number(USUAL.seed, label="Seed", info=hint("seed"), elem_id="qx-sparc-seed"),
             )
-            depth = slider(
-                MAX_DEPTH, USUAL.depth, label="Depth", info=hint("depth"), elem_id="qx-sparc-depth"
-            )
-            k = slider(MAX_K, USUAL.k, label="Chunks", info=hint("k"), elem_id="qx-sparc-k")
-            strategies = gr.CheckboxGroup(
-                [(STRATEGY_NAMES[name], name) for name in STRATEGIES],
-                value=list(USUAL.strategies),
-                label="Ways to retrieve",
-                info=hint("strategies"),
-                elem_id="qx-sparc-strategies",
-                min_width=240,
-            )
-            first_round = gr.Radio(
-                list(FIRST_ROUNDS.items()),
-                value=USUAL.first_round,
-                label="Round 1 retrieves",
-                info=hint("first_round"),
-                elem_id="qx-sparc-first-round",
-                min_width=260,
-            )
-            max_tokens = number(
-                0, label="Most tokens", info=hint("max_tokens"), elem_id="qx-sparc-max-tokens"
-            )
-            max_calls = number(0, label="Most calls", info=hint("max_calls"), elem_id="qx-sparc-max-calls")
-            temperature = gr.Slider(
-                0,
-                MAX_TEMPERATURE,
-                value=USUAL.temperature,
-                step=0.05,
-                label="Temperature",
-                info=hint("temperature"),
-                elem_id="qx-sparc-temperature",
-            )
-            seed = number(USUAL.seed, label="Seed", info=hint("seed"), elem_id="qx-sparc-seed")
-        self.controls = SparcControls(
-            question, width, depth, k, strategies, first_round, max_tokens, max_calls, temperature, seed
-        )

@@ -1,11 +1,9 @@
-"""The SPARC tab.
-
-Which component starts which action, and what is shown then.
-"""
+"""The SPARC tab: what starts which action, and what is shown then."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Event
 from typing import Any
@@ -139,21 +137,18 @@ class SparcTab(SparcLayout):
         """What is open in Explore, its question unless it was taken over before, and who decides."""
         taken = self.asking.take_over(session, explored, place.seen, question)
         if taken is None:
-            return {
-                **self._line(session, (question, *controls)),
-                self.header: open_documents(None, session.awaits),
-            }
+            line = self._line(session, (question, *controls))
+            return {**line, self.header: open_documents(None, session.awaits)}
         update: Update = {}
         documents, question = taken.documents, taken.question
         if taken.before is None or taken.is_new or taken.before.agent is not documents.agent:
             on_offer = self.runs.strategies(documents)
             strategies = [name for name in controls[3] or () if name in on_offer] or list(on_offer)
             controls = (*controls[:3], strategies, *controls[4:])
+            choices = [(STRATEGY_NAMES[name], name) for name in on_offer]
             update |= {
                 self.asking.known_questions: known_questions(documents.questions),
-                self.controls.strategies: gr.CheckboxGroup(
-                    [(STRATEGY_NAMES[name], name) for name in on_offer], value=strategies
-                ),
+                self.controls.strategies: gr.CheckboxGroup(choices, value=strategies),
             }
         place = replace(place, seen=taken.seen)
         return {
@@ -239,18 +234,12 @@ class SparcTab(SparcLayout):
     def _cancelled(self, session: Session, place: SparcPlace, grown: OpenRun | None) -> Update:
         place = _at(place, grown)
         self.runs.call_off(place.run_id, session.owner)
-        words = "Cancelling: the turn at work ends first."
-        if self.runs.wait_ended(place.run_id, 10):
-            words = "Cancelled; the rounds so far are kept."
-        return {**self._settled(session, place), self.asking.notice: passing(words, "info")}
-
-    def _settled(self, session: Session, place: SparcPlace) -> Update:
-        """The run in view as it is now, and nothing at work."""
-        try:
-            run = self._in_view(session, place)
-        except UserError:
-            run = None
-        return {**self.asking.work.free(), **({} if run is None else self._drawn(session, place, run))}
+        is_over, kept = self.runs.wait_ended(place.run_id, 10), "the rounds so far are kept"
+        update = self.asking.work.cancelled(is_over, "the turn at work ends first", kept)
+        with suppress(UserError):
+            if (run := self._in_view(session, place)) is not None:
+                update |= self._drawn(session, place, run)
+        return update
 
     def _on_wanted(self, session: Session, place: SparcPlace, wanted: OpenRun) -> Update:
         """A logged run, drawn from the log alone."""
@@ -288,13 +277,12 @@ class SparcTab(SparcLayout):
 
     def _drawn(self, session: Session, place: SparcPlace, run: SparcRun) -> Update:
         """Everything below the form."""
+        unlogged = f"Not all of this run is in the log: {run.log_error}"
         return {
             self.page: f"run={run.run_id}",
             self.asking.status: view.standing_at(run),
             self.story: sparc_line.story(run),
-            self.result_notice: notice(
-                f"Not all of this run is in the log: {run.log_error}" if run.log_error else ""
-            ),
+            self.result_notice: notice(unlogged if run.log_error else ""),
             self.final: drawn.final(run),
             self.costs: drawn.costs(run),
             **self._looked(session, place, run),
@@ -302,7 +290,6 @@ class SparcTab(SparcLayout):
 
     def _looked(self, session: Session, place: SparcPlace, run: SparcRun) -> Update:
         """Another chunk is open, or none."""
-        pane = view.reading(
-            run, place.chunk_id, place.anchor, in_explore=self.asking.has_open(session, run.workspace)
-        )
+        in_explore = self.asking.has_open(session, run.workspace)
+        pane = view.reading(run, place.chunk_id, place.anchor, in_explore=in_explore)
         return {self.place: place, self.rounds: drawn.rounds(run, place.chunk_id), self.reading: pane}

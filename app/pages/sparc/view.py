@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from app.pages.widgets.asking import settings_toggle
-from app.pages.widgets.notices import notice
+from app.pages.widgets.notices import changed_since
 from app.pages.widgets.sharing import page_button
 from app.services.sparc_runs import SparcRun
 from core.methods.sparc.events import SparcConfig
@@ -29,10 +29,7 @@ def settings_line(config: SparcConfig | None, llm: str) -> list[Node]:
     decides = f"{llm} decides" if llm else "no language model: rules and reader decide"
     if config is None:
         return [settings_toggle("qx-sparc-settings", h("span", "a setting is empty"), [decides])]
-    words = [
-        f"up to {counted(config.depth, 'round')}",
-        f"{counted(config.k, 'chunk')} a branch",
-    ]
+    words = [f"up to {counted(config.depth, 'round')}", f"{counted(config.k, 'chunk')} a branch"]
     words += ["round 1 rewrites the question"] * (config.first_round == "rewrite")
     words += [f"{config.max_tokens:,} tokens at most"] if config.max_tokens is not None else []
     words += [f"{config.max_calls:,} calls at most"] if config.max_calls is not None else []
@@ -50,12 +47,8 @@ def changes(run: SparcRun | None, question: str, config: SparcConfig, same_docum
         "question": then.question != question.strip(),
         "settings": then.config != config,
     }
-    words = " and ".join(name for name, changed in differs.items() if changed)
-    return notice(
-        f"Changed since these rounds were made: {words}." if words else "",
-        "outdated",
-        act("again", "", "Run again"),
-    )
+    again = act("again", "", "Run again")
+    return changed_since("these rounds were made", differs, again, joint=" and ")
 
 
 def standing_at(run: SparcRun | None) -> list[Node]:
@@ -65,11 +58,8 @@ def standing_at(run: SparcRun | None) -> list[Node]:
     trace, cost = run.trace, run.trace.cost
     ran = dict.fromkeys(branch.query.strategy for one in trace.rounds for branch in one.branches)
     read = ", ".join(number + words for number, words in read_and_kept(run))
-    took = (
-        f"{cost.milliseconds / 1000:,.1f} s"
-        if cost.milliseconds < 90_000
-        else duration(cost.milliseconds / 1000)
-    )
+    seconds = cost.milliseconds / 1000
+    took = f"{seconds:,.1f} s" if seconds < 90 else duration(seconds)
     by = f" · {', '.join(STRATEGY_NAMES[name] for name in ran)}" if ran else ""
     facts = f"{took} · {read}{by}" + (f" · {counted(cost.calls, 'call')}" if cost.calls else "")
     sentence = (
@@ -92,8 +82,8 @@ def _share(run: SparcRun) -> Node:
 
 
 def _chip(run: SparcRun) -> Node:
-    kind = " qx-chip-live" if run.status == "running" else " qx-chip-bad" if run.status != "complete" else ""
-    return h("span", {"class": f"qx-chip{kind}"}, run.status)
+    kind = {"running": ".qx-chip-live", "complete": ""}.get(run.status, ".qx-chip-bad")
+    return h(f"span.qx-chip{kind}", run.status)
 
 
 def reading(
@@ -104,15 +94,12 @@ def reading(
         return []
     workspace, finders = run.workspace, finders_of(run.trace)
     names = finders.get(chunk_id, [])
-    sentence = "No branch found it."
-    if names:
-        sentence = f"Found by {'branch' if len(names) == 1 else 'branches'} {', '.join(names)}."
+    found = f"Found by {'branch' if len(names) == 1 else 'branches'} {', '.join(names)}."
+    sentence = found if names else "No branch found it."
     if workspace is None:
         text = run.texts.get(chunk_id, "")
-        words = h(
-            "p.qx-mut.qx-sm",
-            "The document's text was not kept with this run, so only the chunk can be shown.",
-        )
+        why = "The document's text was not kept with this run, so only the chunk can be shown."
+        words = h("p.qx-mut.qx-sm", why)
         close = h("div.qx-read-actions", act("close", "", "Close"))
         head = h("div.qx-read-head", h("strong", f"chunk {chunk_id:,}"), close)
         return [head, h("p.qx-sm", sentence), h("p.qx-quote", {"dir": "auto"}, text) if text else words]

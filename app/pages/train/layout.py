@@ -6,6 +6,7 @@ The less usual settings are made from `TrainConfig`, its docstrings their help.
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -75,7 +76,9 @@ class TrainLayout:
         """Pages of the list and of the table of updates."""
         self.timer = gr.Timer(2.0, active=False)
         self._build_form()
-        self._build_list()
+        with gr.Column(elem_classes="qx-card"):
+            gr.Markdown("### Trainings")
+            self.list = tree(view.training_list((), "", 0), elem_id="qx-train-list")
         self._build_detail()
 
     def _build_form(self) -> None:
@@ -106,41 +109,28 @@ class TrainLayout:
                     )
                 with gr.Column(scale=7, min_width=280):
                     tree(view.format_help(example_questions()), elem_id="qx-train-format")
-            self.effort = gr.Radio(
-                [(f"Quick: {QUICK_UPDATES} updates, to see whether it learns", QUICK), ("Full", FULL)],
-                value=FULL,
-                label="How long",
-                elem_id="qx-train-effort",
-            )
+            efforts = [(f"Quick: {QUICK_UPDATES} updates, to see whether it learns", QUICK), ("Full", FULL)]
+            self.effort = gr.Radio(efforts, value=FULL, label="How long", elem_id="qx-train-effort")
             with gr.Row(elem_classes="qx-settings-grid"):
-                self.name = gr.Textbox(
+                line = partial(gr.Textbox, max_lines=1)
+                self.name = line(
                     label="Agent name",
                     max_length=MAX_NAME,
-                    max_lines=1,
                     placeholder="my-agent",
                     info="Small letters, digits, hyphens",
                     elem_id="qx-train-name",
                 )
-                self.start_from = gr.Dropdown(
-                    [FROM_BASE],
-                    value="",
-                    label="Start from",
-                    info="Or train one further",
-                    elem_id="qx-train-start-from",
-                )
+                start = {"label": "Start from", "info": "Or train one further"}
+                self.start_from = gr.Dropdown([FROM_BASE], value="", **start, elem_id="qx-train-start-from")
                 self.settings: dict[str, Any] = {name: self._setting(name, config) for name in MAIN}
             with gr.Accordion("More settings", open=False, elem_id="qx-train-more"):
                 for title, names in GROUPS.items():
                     gr.Markdown(f"#### {title}")
                     with gr.Row(elem_classes="qx-settings-grid"):
                         self.settings |= {name: self._setting(name, config) for name in names}
-                self.base = gr.Textbox(
-                    "",
-                    label="Base encoder",
-                    max_lines=1,
-                    placeholder=MINILM,
-                    info="Empty: the one that ships. Else a hub id, or a folder on this machine",
-                    elem_id="qx-train-base",
+                about = "Empty: the one that ships. Else a hub id, or a folder on this machine"
+                self.base = line(
+                    "", label="Base encoder", placeholder=MINILM, info=about, elem_id="qx-train-base"
                 )
             with gr.Row(elem_classes="qx-buttons"):
                 self.start = gr.Button(
@@ -167,27 +157,17 @@ class TrainLayout:
             return gr.Checkbox(value, **shared)
         return gr.Number(value, precision=None if kinds[name] == "float" else 0, **shared)
 
-    def _build_list(self) -> None:
-        with gr.Column(elem_classes="qx-card"):
-            gr.Markdown("### Trainings")
-            self.list = tree(view.training_list((), "", 0), elem_id="qx-train-list")
-
     def _build_detail(self) -> None:
         with gr.Column(visible=False, elem_id="qx-train-detail") as self.detail:
             with gr.Column(elem_classes="qx-card"):
                 self.header = tree(elem_id="qx-train-header")
                 with gr.Row(elem_classes="qx-buttons"):
-                    self.explore = gr.Button(
-                        "Open in Explore",
-                        variant="primary",
-                        elem_id="qx-train-explore",
-                        min_width=140,
-                        visible=False,
+                    button = partial(gr.Button, min_width=80, visible=False)
+                    self.explore = button(
+                        "Open in Explore", variant="primary", elem_id="qx-train-explore", min_width=140
                     )
-                    self.stop = gr.Button(
-                        "Stop", variant="stop", elem_id="qx-train-stop", min_width=80, visible=False
-                    )
-                    self.resume = gr.Button("Go on", elem_id="qx-train-resume", min_width=80, visible=False)
+                    self.stop = button("Stop", variant="stop", elem_id="qx-train-stop")
+                    self.resume = button("Go on", elem_id="qx-train-resume")
                 self.detail_notice = tree(elem_id="qx-train-detail-notice")
             self.figures: dict[str, tuple[gr.HTML, gr.Plot]] = {}
             self.cards: dict[str, gr.Column] = {}
@@ -210,8 +190,6 @@ class TrainLayout:
 
 def config_values(config: TrainConfig) -> dict[str, Any]:
     """What the controls show for a configuration, by the setting's name."""
-    return {
-        field.name: getattr(config, field.name)
-        for field in fields(TrainConfig)
-        if field.name not in NOT_SHOWN
-    } | {"position_kind": config.position_kind == "relative"}
+    names = [field.name for field in fields(TrainConfig) if field.name not in NOT_SHOWN]
+    values = {name: getattr(config, name) for name in names}
+    return {**values, "position_kind": config.position_kind == "relative"}

@@ -1,7 +1,4 @@
-"""The Train tab.
-
-Which component starts which action, and what is shown then.
-"""
+"""The Train tab: what starts which action, and what is shown then."""
 
 from __future__ import annotations
 
@@ -54,12 +51,8 @@ class TrainTab(TrainLayout):
         view_state = [self.chosen, self.stamp, self.pages]
         settings = list(self.settings.values())
         quick = in_line("train")
-        self.start.click(
-            packs(self._start, notice_in(self.notice)),
-            [self.data, self.questions, self.name, self.start_from, self.base, *settings],
-            detail,
-            **quick,
-        )
+        order = [self.data, self.questions, self.name, self.start_from, self.base, *settings]
+        self.start.click(packs(self._start, notice_in(self.notice)), order, detail, **quick)
         for button, act in ((self.stop, self.trainings.stop), (self.resume, self.trainings.resume)):
             button.click(packs(self._acting(act), notice_in(self.detail_notice)), view_state, detail, **quick)
         selects = [self.list.select, self.updates.select]
@@ -113,49 +106,26 @@ class TrainTab(TrainLayout):
     def _start(
         self, data: str, questions: str | None, name: str, start_from: str, base: str, *settings: Any
     ) -> Update:
-        order = self._order(data, questions, name, start_from, base, settings)
-        self.trainings.start(order)
-        return {**self._view(order.name, (0, 0)), self.notice: []}
-
-    def _order(
-        self,
-        data: str,
-        questions: str | None,
-        name: str,
-        start_from: str,
-        base: str,
-        settings: tuple[Any, ...],
-    ) -> Order:
         agents = startable_agents()
         if start_from and start_from not in agents:
             raise BadRequest(f"agent {start_from[:80]!r} can't be trained further; choose one of the list")
         config = replace(self._config(data, settings), start_from=agents.get(start_from))
-        return Order(
-            (name or "").strip(),
-            config,
-            checked_base(base or ""),
-            Path(questions) if data == "own" and questions else None,
-        )
+        own = Path(questions) if data == "own" and questions else None
+        order = Order((name or "").strip(), config, checked_base(base or ""), own)
+        self.trainings.start(order)
+        return {**self._view(order.name, (0, 0)), self.notice: []}
 
     def _config(self, data: str, settings: tuple[Any, ...]) -> TrainConfig:
         """The controls' values, checked. Raises BadRequest."""
         values = dict(zip(self.settings, settings, strict=True))
-        empty = next(
-            (name for name, value in values.items() if value is None and name != "top_k_actions"), None
-        )
-        if empty is not None:
-            raise BadRequest(f"{self.settings[empty].label.lower()} is empty; give a number")
+        for name, value in values.items():
+            if value is None and name != "top_k_actions":
+                raise BadRequest(f"{self.settings[name].label.lower()} is empty; give a number")
         values["position_kind"] = "relative" if values["position_kind"] else "none"
         kinds = {field.name: field.type for field in fields(TrainConfig)}
         whole = {name: int(value) for name, value in values.items() if kinds[name] == "int"}
-        return TrainConfig(
-            **{
-                **recipe_config(data).to_json(),
-                **values,
-                **whole,
-                "top_k_actions": int(values["top_k_actions"] or 0) or None,
-            }
-        )
+        best = {"top_k_actions": int(values["top_k_actions"] or 0) or None}
+        return TrainConfig(**{**recipe_config(data).to_json(), **values, **whole, **best})
 
     def _acting(self, action: Callable[[str], None]) -> Callable[..., Update]:
         """A handler that does something with the training in view."""
@@ -208,17 +178,16 @@ class TrainTab(TrainLayout):
         live = next((training for training in trainings if training.is_live), None)
         training = by_name.get(chosen) or live or next(iter(trainings), None)
         name = training.name if training else ""
+        detail = (
+            self._detail_view(training, pages[1]) if training else {self.detail: gr.Column(visible=False)}
+        )
         return {
             self.chosen: name,
             self.stamp: _stamp(trainings, name),
             self.pages: pages,
             self.timer: gr.Timer(active=live is not None),
             self.list: view.training_list(trainings, name, pages[0]),
-            **(
-                {self.detail: gr.Column(visible=False)}
-                if training is None
-                else self._detail_view(training, pages[1])
-            ),
+            **detail,
         }
 
     def _detail_view(self, training: ShownTraining, page: int) -> Update:
@@ -237,19 +206,11 @@ class TrainTab(TrainLayout):
         }
         if not training.updates:
             return update
-        words = view.curve_words(training)
-        for name, draw in _figures(training).items():
+        words, figures = view.curve_words(training), _figures(training)
+        update |= {card: gr.Column(visible=name in figures) for name, card in self.cards.items()}
+        for name, draw in figures.items():
             heading, figure = self.figures[name]
-            update |= {
-                self.cards[name]: gr.Column(visible=True),
-                heading: view.curve_heading(name, words.get(name, "")),
-                figure: drawn(draw),
-            }
-        update |= {
-            self.cards[name]: gr.Column(visible=False)
-            for name in self.cards
-            if name not in _figures(training)
-        }
+            update |= {heading: view.curve_heading(name, words.get(name, "")), figure: drawn(draw)}
         return update
 
 

@@ -1,7 +1,4 @@
-"""Trainings as trees of plain data for the page.
-
-Pure functions, one per panel (see components.tree).
-"""
+"""Trainings as trees of plain data, a function a panel."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.pages.widgets.notices import notice
+from app.pages.widgets.notices import notice, progress_bar, time_left
 from app.services.trainings import ShownTraining, State
 from core.views.draw.nodes import Node, act, h, link_to, tip
 from core.views.draw.tables import on_page, pager, table, table_row
@@ -98,16 +95,14 @@ def format_help(example: str) -> list[Node]:
         ("support", "0-based numbers of the chunks that the answer needs"),
         ("answer, id", "may be left out"),
     )
+    words = (
+        "One JSON object a line. At least 8 questions; a few hundred make a useful agent. 15 % are kept"
+        " for validation."
+    )
+    listed = (part for name, means in fields for part in (h("dt", h("code", name)), h("dd", means)))
     return [
-        h(
-            "p.qx-sm",
-            "One JSON object a line. At least 8 questions; a few hundred make a useful agent. 15 % are kept"
-            " for validation.",
-        ),
-        h(
-            "dl.qx-fields.qx-sm",
-            *(part for name, words in fields for part in (h("dt", h("code", name)), h("dd", words))),
-        ),
+        h("p.qx-sm", words),
+        h("dl.qx-fields.qx-sm", *listed),
         h("pre.qx-pre", {"tabindex": "0"}, example),
         h("div.qx-row", act("download", example, "Download this example", data_name="questions.jsonl")),
     ]
@@ -165,7 +160,7 @@ def header(training: ShownTraining | None) -> list[Node]:
         return []
     name, about = h("strong.qx-doc-title", training.name), h("span.qx-mut.qx-sm", _about(training))
     head = h("div.qx-row", name, chip(training.state), about)
-    nodes = [head, _progress(training), *notice(training.message)]
+    nodes = [head, *_progress(training), *notice(training.message)]
     if training.arguments:
         line = shlex.join(["python", "-m", "core", *training.arguments])
         nodes.append(h("div.qx-row.qx-sm", act("copy", line, "Copy command line", title=line[:600])))
@@ -176,10 +171,8 @@ def _about(training: ShownTraining) -> str:
     config = training.config
     if not config:
         return ""
-    positions = (
-        "no positions" if config["position_kind"] == "none" else f"{config['position_kind']} positions"
-    )
-    weights = f"LoRA of rank {config['rank']}"
+    kind = config["position_kind"]
+    positions, weights = f"{'no' if kind == 'none' else kind} positions", f"LoRA of rank {config['rank']}"
     started = next((event for event in training.events if event["event"] == "started"), None)
     where = ""
     if started is not None:
@@ -189,14 +182,11 @@ def _about(training: ShownTraining) -> str:
     return f"{further}{config['data']} · {played} · {positions} · {weights} · seed {config['seed']}{where}"
 
 
-def _progress(training: ShownTraining) -> Node:
-    attributes: dict[str, Any] = {"aria-label": "Updates made"}
-    if training.state != "starting":  # until then the bar moves by itself
-        total = int(training.config.get("updates", 1))
-        attributes["value"] = training.updates[-1]["update"] if training.updates else 0
-        attributes["max"] = max(total, 1)
-    bar = h("progress", attributes)
-    return h("div.qx-progress", {"role": "status"}, h("span", standing(training)), bar)
+def _progress(training: ShownTraining) -> list[Node]:
+    done = training.updates[-1]["update"] if training.updates else 0
+    reached = None if training.state == "starting" else done  # until then the bar moves by itself
+    total = max(int(training.config.get("updates", 1)), 1)
+    return progress_bar(standing(training), "Updates made", reached, total)
 
 
 def standing(training: ShownTraining) -> str:
@@ -214,14 +204,12 @@ def standing(training: ShownTraining) -> str:
                 " take a few minutes."
             )
         case "running" if updates and done < total:
-            left = (
-                f" · about {duration(updates[-1]['seconds_left'])} left" if done > 1 else ""
-            )  # the first is slow
+            left = time_left(updates[-1]["seconds_left"] if done > 1 else None)  # the first is slow
             return f"Update {done:,} of {total:,}{left} · {spent} so far"
         case "running":
             return "Validating the last update" if updates else "The first update is being made"
         case "elsewhere":
-            left = f" · about {duration(updates[-1]['seconds_left'])} left" if updates else ""
+            left = time_left(updates[-1]["seconds_left"] if updates else None)
             return f"Update {done:,} of {total:,}{left}; a command line trains it, so stop it there"
         case "stopping":
             return f"Stopping: update {done:,} of {total:,} was the last"
@@ -232,19 +220,14 @@ def standing(training: ShownTraining) -> str:
         case "failed":
             return f"Failed after update {done:,} of {total:,}" if total else "It did not begin"
         case "cut off":
-            return (
-                f"Cut off after update {done:,} of {total:,};"
-                f" {again if training.arguments else 'go on with the command line that began it'}"
-            )
+            again = again if training.arguments else "go on with the command line that began it"
+            return f"Cut off after update {done:,} of {total:,}; {again}"
 
 
 def curve_heading(name: str, words: str = "") -> list[Node]:
     """Heading of a figure, with its sentence, and what it says in words."""
     title, sentence = CURVES[name]
-    return [
-        tip("h3.qx-help", sentence, title),
-        h("p.qx-mut.qx-sm", words or sentence),
-    ]
+    return [tip("h3.qx-help", sentence, title), h("p.qx-mut.qx-sm", words or sentence)]
 
 
 def curve_words(training: ShownTraining) -> dict[str, str]:
@@ -260,13 +243,11 @@ def curve_words(training: ShownTraining) -> dict[str, str]:
 
     over = "the last update" if size == 1 else f"the last {size} updates"
     first_step = mean([event["q"][0] for event in last])
+    lines = "solid: Q of the choice, dashed: V of the state after it"
     words = {
         "success": f"{100 * mean([event['success'] for event in last]):.0f} % over {over}",
         "loss": f"{mean([event[loss_name(training)] for event in last]):.3f} over {over}; log scale",
-        "q": (
-            f"Q of the first choice is {first_step:.2f}; solid: Q of the choice, dashed: V of the state"
-            " after it"
-        ),
+        "q": f"Q of the first choice is {first_step:.2f}; {lines}",
         "reward": f"{mean([sum(event['reward']) for event in last]):.2f} over {over}, of at most 1",
         "entropy": (
             f"{mean([mean(event['entropy']) for event in last]):.2f} nats over {over}; temperature"
@@ -274,10 +255,8 @@ def curve_words(training: ShownTraining) -> dict[str, str]:
         ),
     }
     if (best := training.best_validation) is not None:
-        words["score"] = (
-            f"{best['score']:.3f} after update {best['update']:,}: that agent is kept. Thick: mean of all"
-            " examples"
-        )
+        kept = f"{best['score']:.3f} after update {best['update']:,}: that agent is kept"
+        words["score"] = f"{kept}. Thick: mean of all examples"
     return words
 
 

@@ -1,7 +1,4 @@
-"""The question of a tab.
-
-Its box, those that are known, what starts it, what is set and how it goes.
-"""
+"""The question of a tab: its box, what starts it, its progress."""
 
 from __future__ import annotations
 
@@ -165,8 +162,10 @@ class Asking:
         """Has the menu fill in the question. `session`: the visitor's place in Explore."""
 
         def fill_in(now: Session, event: gr.EventData) -> object:
-            chosen = known_question(self._corpora.get(now.corpus), event)
-            return gr.skip() if chosen is None else chosen
+            documents, (_, argument) = self._corpora.get(now.corpus), clicked(event)
+            if documents is None or not argument.isdecimal() or int(argument) >= len(documents.questions):
+                return gr.skip()  # arguments come from a browser
+            return documents.questions[int(argument)].question
 
         self.known_questions.select(fill_in, session, self.question, **in_line("known"))
 
@@ -197,9 +196,9 @@ class Asking:
     def has_open(self, session: Session, workspace: Workspace | None) -> bool:
         """Whether Explore has a run's documents open."""
         documents = self._corpora.get(session.corpus)
-        return (
-            documents is not None and workspace is not None and documents.workspace.sha256 == workspace.sha256
-        )
+        if documents is None or workspace is None:
+            return False
+        return documents.workspace.sha256 == workspace.sha256
 
 
 def settings_toggle(panel: str, first: Node, words: Sequence[Node]) -> Node:
@@ -207,7 +206,7 @@ def settings_toggle(panel: str, first: Node, words: Sequence[Node]) -> Node:
     attributes = {"data-toggle": panel, "aria-expanded": "false", "aria-controls": panel}
     spans = (h("span", word) for word in words)
     more = h("span.qx-set-more", "Settings ▾")
-    return h("button.qx-set-line", {**attributes}, first, *spans, more)
+    return h("button.qx-set-line", attributes, first, *spans, more)
 
 
 def known_questions(questions: Sequence[Labelled]) -> list[Node]:
@@ -218,20 +217,9 @@ def known_questions(questions: Sequence[Labelled]) -> list[Node]:
         h("li", sends("qx-menu-row", "known", place, question_label(question)))
         for place, question in enumerate(questions)
     ]
-    summary = h(
-        "summary.qx-menu-button",
-        {"title": "Their supporting chunks are known: hits are marked, and the answer is checked"},
-        "Known questions ▾",
-    )
+    title = "Their supporting chunks are known: hits are marked, and the answer is checked"
+    summary = h("summary.qx-menu-button", {"title": title}, "Known questions ▾")
     return [h("details.qx-menu", summary, h("div.qx-menu-panel", h("ul", *rows)))]
-
-
-def known_question(documents: OpenDocuments | None, event: gr.EventData) -> str | None:
-    """The question that was chosen in the menu. Arguments come from a browser: None when out of bounds."""
-    _, argument = clicked(event)
-    if documents is None or not argument.isdecimal() or int(argument) >= len(documents.questions):
-        return None
-    return documents.questions[int(argument)].question
 
 
 def question_label(labelled: Labelled) -> str:

@@ -9,6 +9,7 @@ back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -59,40 +60,35 @@ class LlmPanel:
         self.kind = gr.Radio(
             kinds, value=ENDPOINT, label="Where it runs", visible=local, elem_id=f"qx-{place}-kind"
         )
+        line = partial(gr.Textbox, max_lines=1, max_length=1000)
         with gr.Row() as self.at_address:
-            self.address = gr.Textbox(
+            self.address = line(
                 value=self.models.listed[0] if len(self.models.listed) == 1 else "",
                 label="Address",
                 info=" or ".join(self.models.listed) or "OpenAI-compatible; hub: the hub's inference",
                 placeholder=next(iter(self.models.listed), EXAMPLE),
-                max_lines=1,
-                max_length=1000,
                 elem_id=f"qx-{place}-address",
                 min_width=200,
             )
-            self.model = gr.Textbox(
+            self.model = line(
                 label="Model",
                 info="As its server calls it",
-                max_lines=1,
                 max_length=200,
                 elem_id=f"qx-{place}-model",
                 min_width=160,
             )
-            self.key = gr.Textbox(
+            self.key = line(
                 label="Key",
                 info="Kept in the server's memory until you leave",
                 type="password",
-                max_lines=1,
                 max_length=4000,
                 html_attributes=gr.InputHTMLAttributes(autocomplete="off", spellcheck=False),
                 elem_id=f"qx-{place}-key",
                 min_width=160,
             )
-        self.source = gr.Textbox(
+        self.source = line(
             label="Model",
             info="A folder on this machine, or a hub id; loaded when it is saved",
-            max_lines=1,
-            max_length=1000,
             visible=False,
             elem_id=f"qx-{place}-source",
         )
@@ -105,26 +101,21 @@ class LlmPanel:
             min_width=160,
         )
         with gr.Row(elem_classes="qx-buttons"):
-            self.save = gr.Button("Save", variant="primary", elem_id=f"qx-{place}-save", min_width=80)
-            self.test = gr.Button("Test", elem_id=f"qx-{place}-test", min_width=80)
-            self.forget = gr.Button("Forget", elem_id=f"qx-{place}-forget", min_width=80)
+            button = partial(gr.Button, min_width=80)
+            self.save = button("Save", variant="primary", elem_id=f"qx-{place}-save")
+            self.test = button("Test", elem_id=f"qx-{place}-test")
+            self.forget = button("Forget", elem_id=f"qx-{place}-forget")
 
     def _wire(self) -> None:
-        outputs = [self.changed, self.standing, self.address, self.model, self.key, self.source]
-        outputs += [self.tokens, self.notice]
-        fields = [self.session, self.changed, self.tokens, self.kind]
-        fields += [self.address, self.model, self.key, self.source]
+        typed = [self.address, self.model, self.key, self.source]
+        outputs = [self.changed, self.standing, *typed, self.tokens, self.notice]
+        fields = [self.session, self.changed, self.tokens, self.kind, *typed]
         quick = in_line("llm")
         refusal = notice_in(self.notice)
         self.save.click(packs(self._save, refusal), fields, outputs, **quick)
         self.test.click(packs(self._test, refusal), fields, outputs, **quick)
         self.forget.click(packs(self._forget), [self.session, self.changed], outputs, **quick)
-        self.kind.change(
-            lambda kind: (gr.Row(visible=kind == ENDPOINT), gr.Textbox(visible=kind == LOCAL)),
-            self.kind,
-            [self.at_address, self.source],
-            **quick,
-        )
+        self.kind.change(_places, self.kind, [self.at_address, self.source], **quick)
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened, or of the page's."""
@@ -156,23 +147,20 @@ class LlmPanel:
             self.models.give_local(session, source, tokens or None)
         else:
             self.models.give(session, address, model, SecretStr(key), tokens or None)
-        yield {
-            self.changed: changed + 1,
-            self.standing: standing(self.models, session),
-            self.key: "",
-            self.notice: [],
-        }
+        yield {self.key: "", **self._given(session, changed)}
 
     def _forget(self, session: Session, changed: int) -> Update:
         self.models.forget(session)
         emptied = dict.fromkeys((self.address, self.model, self.key, self.source), "")
-        return {
-            **emptied,
-            self.tokens: 0,
-            self.changed: changed + 1,
-            self.standing: standing(self.models, session),
-            self.notice: [],
-        }
+        return {**emptied, self.tokens: 0, **self._given(session, changed)}
+
+    def _given(self, session: Session, changed: int) -> Update:
+        now = standing(self.models, session)
+        return {self.changed: changed + 1, self.standing: now, self.notice: []}
+
+
+def _places(kind: str) -> tuple[gr.Row, gr.Textbox]:
+    return gr.Row(visible=kind == ENDPOINT), gr.Textbox(visible=kind == LOCAL)
 
 
 def standing(models: LanguageModels, session: Session | None) -> list[Node]:
@@ -183,9 +171,8 @@ def standing(models: LanguageModels, session: Session | None) -> list[Node]:
         words = f"{_described(own)}, given by you."
         copy = act("copy", session.llm, "Copy name for calls", title=FOR_SCRIPTS)
     elif models.default is not None:
-        bound = ""
-        if models.tokens_per_hour is not None:
-            bound = f", {models.tokens_per_hour:,} tokens an hour for each visitor"
+        most = models.tokens_per_hour
+        bound = "" if most is None else f", {most:,} tokens an hour for each visitor"
         words = f"{models.default.name}, given by whoever runs this app{bound}."
     else:
         words = "None is set: the built-in reader answers."
@@ -201,14 +188,10 @@ def _described(llm: Llm) -> str:
 
 def tested(name: str, reply: Reply | None) -> list[Node]:
     """What a test brought."""
-    if reply is None or reply.structure is None:
-        return notice(
-            f"{name} replies, but writes no JSON that can be used: SPARC needs that, cited answers don't.",
-            "info",
-        )
-    counted = "" if reply.counted_by != "estimate" else " about"
-    return notice(
-        f"{name} answered in {reply.milliseconds / 1000:.1f} s and {_STRUCTURES[reply.structure]}; the test"
-        f" took{counted} {reply.prompt_tokens + reply.completion_tokens:,} tokens.",
-        "info",
-    )
+    words = f"{name} replies, but writes no JSON that can be used: SPARC needs that, cited answers don't."
+    if reply is not None and reply.structure is not None:
+        about = " about" if reply.counted_by == "estimate" else ""
+        took = f"the test took{about} {reply.prompt_tokens + reply.completion_tokens:,} tokens"
+        answered = f"{name} answered in {reply.milliseconds / 1000:.1f} s"
+        words = f"{answered} and {_STRUCTURES[reply.structure]}; {took}."
+    return notice(words, "info")

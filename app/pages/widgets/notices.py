@@ -22,6 +22,12 @@ def notice(text: str, kind: str = "error", *buttons: Node) -> list[Node]:
     return [h("div", {"class": f"qx-notice qx-{kind}", "role": role}, h("span", text), *buttons)]
 
 
+def changed_since(made: str, differs: Mapping[str, bool], *buttons: Node, joint: str = ", ") -> list[Node]:
+    """Whether what is shown still fits what is asked for. differs: by name, what may have changed."""
+    words = joint.join(name for name, changed in differs.items() if changed)
+    return notice(f"Changed since {made}: {words}." if words else "", "outdated", *buttons)
+
+
 def passing(text: str, kind: str = "error") -> list[Node]:
     """A notice that stands until it is closed, or something else happens."""
     return notice(
@@ -40,34 +46,32 @@ def passing_in(place: Any) -> Callable[[UserError], dict[Any, list[Node]]]:
 
 
 _STAGES = {
-    "reading": "Reading",
-    "chunking": "Cutting into chunks",
-    "embedding": "Embedding",
-    "indexing": "Building the index",
+    "reading": ("Reading", "parts"),
+    "chunking": ("Cutting into chunks", "characters"),
+    "embedding": ("Embedding", "chunks"),
+    "indexing": ("Building the index", "chunks"),
 }
-
-
-_UNITS = {"reading": "parts", "chunking": "characters"}
+"""What is said of a stage, and what it counts."""
 
 
 def progress(report: OpenProgress) -> list[Node]:
     """A stage's bar, with the time left where it is known."""
+    name, unit = _STAGES[report.stage]
     cached = f" · {report.n_cached:,} known already" if report.n_cached else ""
     if report.total <= 1:
-        return bar(report, f"{_STAGES[report.stage]}…")
-    unit = _UNITS.get(report.stage, "chunks")
-    words = f"{_STAGES[report.stage]}: {report.done:,} of {report.total:,} {unit}{cached}{time_left(report)}"
-    return bar(report, words)
+        return bar(report, f"{name}…")
+    left = time_left(report.seconds_left)
+    return bar(report, f"{name}: {report.done:,} of {report.total:,} {unit}{cached}{left}")
 
 
-def time_left(report: OpenProgress) -> str:
+def time_left(seconds: float | None) -> str:
     """The end of a line; empty where it is not known."""
-    return "" if report.seconds_left is None else f" · about {duration(report.seconds_left)} left"
+    return "" if seconds is None else f" · about {duration(seconds)} left"
 
 
 def bar(report: OpenProgress, words: str) -> list[Node]:
     """How far a stage is, beside words of it."""
-    return progress_bar(words, _STAGES[report.stage], report.done, max(report.total, 1))
+    return progress_bar(words, _STAGES[report.stage][0], report.done, max(report.total, 1))
 
 
 def progress_bar(words: str, name: str, done: int | None = None, total: int = 1) -> list[Node]:

@@ -70,33 +70,10 @@ class UseAgent(PageRequest):
 
 
 @dataclass(frozen=True)
-class ForbidChunk(PageRequest):
-    """The run in view without a chunk."""
+class ChangeRun(PageRequest):
+    """The question in view again: without a chunk ("forbid"), with one next ("take"), with so many steps and
+    no stop ("longer"), in chunks of so many tokens ("cut"), without a review ("keep").
+    """
 
-    chunk_id: int
-
-
-@dataclass(frozen=True)
-class TakeChunk(PageRequest):
-    """The run in view with this chunk next."""
-
-    chunk_id: int
-
-
-@dataclass(frozen=True)
-class AllowSteps(PageRequest):
-    """The question again with so many steps, none of them saved by a stop."""
-
-    steps: int
-
-
-@dataclass(frozen=True)
-class CutAt(PageRequest):
-    """The documents again in chunks of so many tokens, and the question again."""
-
-    max_tokens: int
-
-
-@dataclass(frozen=True)
-class KeepAll(PageRequest):
-    """The question again without the review of what was chosen."""
+    way: str
+    value: int

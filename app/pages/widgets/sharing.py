@@ -1,7 +1,4 @@
-"""A run to be handed on.
-
-What opens below the line where a run stands: its address, and the run as one page once that is asked for.
-"""
+"""A run to be handed on: its address, and its page."""
 
 from __future__ import annotations
 

@@ -19,22 +19,13 @@ def open_documents(documents: OpenDocuments | None, awaits: bool = True) -> list
     workspace = documents.workspace
     more = f"and {len(workspace.documents) - 1} more" if len(workspace.documents) > 1 else ""
     size = f"{workspace.n_tokens:,} tokens · {counted(len(workspace), 'chunk')}"
-    return [
-        h(
-            "div.qx-row",
-            h("strong.qx-doc-title", workspace.documents[0].title),
-            h("strong", more) if more else None,
-            h("span.qx-mut.qx-sm", {"title": "What is open in Explore"}, size),
-        )
-    ]
+    title = h("strong.qx-doc-title", workspace.documents[0].title)
+    about = h("span.qx-mut.qx-sm", {"title": "What is open in Explore"}, size)
+    return [h("div.qx-row", title, h("strong", more) if more else None, about)]
 
 
 def file_button(file: Path) -> gr.DownloadButton:
     """What a handler says of a button whose file is ready."""
-    return gr.DownloadButton(f"Download {file.name} · {size_of(file)}", value=str(file), visible=True)
-
-
-def size_of(path: Path) -> str:
-    """A file's size, as people say it."""
-    n_bytes = path.stat().st_size
-    return f"{n_bytes / 2**20:.1f} MB" if n_bytes > 10**6 else f"{n_bytes / 1000:.0f} KB"
+    n_bytes = file.stat().st_size
+    size = f"{n_bytes / 2**20:.1f} MB" if n_bytes > 10**6 else f"{n_bytes / 1000:.0f} KB"
+    return gr.DownloadButton(f"Download {file.name} · {size}", value=str(file), visible=True)

@@ -82,24 +82,6 @@ def cancel_button(elem_id: str) -> gr.Button:
     )
 
 
-def wire_cancel(
-    button: gr.Button,
-    running: Sequence[gr.events.Dependency],
-    cancelled: Callable[..., Any],
-    inputs: Any,
-    outputs: Sequence[Any],
-    *,
-    settled: tuple[Callable[..., Any], Any],
-    **listener: Any,
-) -> None:
-    """Has `button` cancel what runs. `settled`: how the page stands without it, and that handler's inputs."""
-    cancel_at_once(button, running)
-    first = button.click(cancelled, inputs, outputs, **listener)
-    again, its_inputs = settled
-    for event in (*running, first.then(again, its_inputs, outputs, **QUIET)):
-        event.then(None, js=_ANSWERED, **QUIET)
-
-
 @dataclass(frozen=True)
 class Work:
     """What starts, stops and tells of something that takes long."""
@@ -118,6 +100,11 @@ class Work:
             self.cancel: gr.Button(interactive=False),
             self.progress: [],
         }
+
+    def cancelled(self, is_over: bool, waits: str, kept: str) -> Update:
+        """What Cancel answers: what is kept, or, while something still goes on, what it waits for."""
+        words = f"Cancelled; {kept}." if is_over else f"Cancelling: {waits}."
+        return {**self.free(), self.notice: passing(words, "info")}
 
     def follow(
         self,
@@ -141,9 +128,8 @@ class Work:
             words = str(error)
             if not isinstance(error, UserError):
                 logging.getLogger(__name__).exception("%s failed", doing)
-                words = (
-                    f"something failed while {doing}; what is shown is kept, and the server's log says why"
-                )
+                rest = "what is shown is kept, and the server's log says why"
+                words = f"something failed while {doing}; {rest}"
             yield failed(words) if failed else {**self.free(), self.notice: passing(words)}
 
     def wire_cancel(
@@ -152,8 +138,14 @@ class Work:
         cancelled: Callable[..., Any],
         inputs: Any,
         outputs: Sequence[Any],
+        settled: tuple[Callable[..., Any], Any] | None = None,
         **listener: Any,
     ) -> None:
-        """Has Cancel end `running`. `cancelled` packs its trees itself, see `packs`."""
-        settled = packs(self.free)
-        wire_cancel(self.cancel, running, cancelled, inputs, outputs, settled=(settled, None), **listener)
+        """Has Cancel end `running`. `settled`: how the page stands without it, by default free, and that
+        handler's inputs. Both handlers pack their trees themselves, see `packs`.
+        """
+        again, its_inputs = settled or (packs(self.free), None)
+        cancel_at_once(self.cancel, running)
+        first = self.cancel.click(cancelled, inputs, outputs, **listener)
+        for event in (*running, first.then(again, its_inputs, outputs, **QUIET)):
+            event.then(None, js=_ANSWERED, **QUIET)

@@ -1,7 +1,4 @@
-"""Layouts of documents, made once and kept.
-
-Made in a child process (`core.corpus.layout.worker`), found again by the vectors they are of.
-"""
+"""Layouts of documents, made in a child process, kept by their vectors."""
 
 from __future__ import annotations
 
@@ -40,20 +37,15 @@ def layout_of(
     waiting: Waiting = lambda *_: None,
     spend: Spend = lambda _: None,
 ) -> np.ndarray:
-    """(N, 2) uint16 places (see `core.corpus.layout.places`) of vectors (N, D), kept under their key. Raises
-    UserError; what `waiting` or `spend` raises ends the child.
+    """(N, 2) uint16 places (see `core.corpus.layout.places`) of vectors (N, D), kept under their key.
+
+    Raises UserError; what `waiting` or `spend` raises ends the child.
     """
     if not LEAST_CHUNKS <= len(vectors) <= MOST_CHUNKS:
         raise UserError(
             f"a map is made of {LEAST_CHUNKS} to {MOST_CHUNKS:,} chunks, and these are {len(vectors):,}; open"
             " another document"
         )
-    places = _made(vectors, waiting, spend)
-    keep_arrays(_path(key, part), {"places": places})
-    return places
-
-
-def _made(vectors: np.ndarray, waiting: Waiting, spend: Spend) -> np.ndarray:
     rows = np.ascontiguousarray(vectors)
     head, most_bytes = {"dtype": rows.dtype.str, "n": len(rows)}, 8 * len(rows) + 65_536
     try:
@@ -75,7 +67,9 @@ def _made(vectors: np.ndarray, waiting: Waiting, spend: Spend) -> np.ndarray:
         elif end.by_time:
             why = f"it takes longer than {MAX_SECONDS} s of computing"
         raise UserError(f"the map could not be made: {why}; open a part of the document") from None
-    return np.frombuffer(payload, "<u2").reshape(-1, 2)
+    places = np.frombuffer(payload, "<u2").reshape(-1, 2)
+    keep_arrays(_path(key, part), {"places": places})
+    return places
 
 
 def _path(key: str, part: str) -> Path:

@@ -1,10 +1,9 @@
 """Where each chunk's vector lies in a plane.
 
-t-SNE of the vectors' directions. Equal vectors, as far as half precision tells them apart, are laid out once
-and their copies stand in a small spiral around the first; of more than MOST_FITTED different ones a sample is
-laid out, even over the document, and the others stand amid those of the sample that are nearest to them; few
-of them are shown as their two principal components; either axis is bent to fill the map. The same vectors get
-the same places.
+t-SNE of the vectors' directions. Copies of equal vectors (in half precision) stand in a small spiral around
+the first; of more than MOST_FITTED a sample is laid out, even over the document, and the others stand amid
+those of it that are nearest; few are shown as their two principal components. The same vectors get the same
+places.
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ _SIDE = 65_535
 
 
 def places_of(vectors: np.ndarray, on_progress: Progress = lambda *_: None) -> np.ndarray:
-    """(N, 2) uint16 places of vectors (N, D), x to the right and y downwards, in units of 1/65535 of the side
-    of a square.
+    """(N, 2) uint16 places of vectors (N, D), x to the right, y downwards, in 1/65535 of a square's side.
 
     >>> places_of(np.eye(3)[[0, 1, 0]]).shape
     (3, 2)
@@ -51,8 +49,7 @@ def places_of(vectors: np.ndarray, on_progress: Progress = lambda *_: None) -> n
     of_distinct = _filling(_places_of_distinct(unit[distinct], on_progress))
     places = of_distinct[which] + _beside(which)
     reach = float(np.abs(places).max()) or 1.0
-    within = places / (2 * reach) + 0.5
-    scaled: np.ndarray = np.round(within * _SIDE).astype(np.uint16)
+    scaled: np.ndarray = np.round((places / (2 * reach) + 0.5) * _SIDE).astype(np.uint16)
     return scaled
 
 
@@ -75,11 +72,9 @@ def _beside(which: np.ndarray) -> np.ndarray:
     nth = np.empty(len(which))
     nth[order] = np.arange(len(order)) - np.repeat(starts, sizes)
     n_alike = np.maximum(1, sizes[which])
-    spread = np.minimum(_SPIRAL, _WIDEST / np.sqrt(n_alike))
-    distance = spread * np.sqrt(nth)
+    distance = np.minimum(_SPIRAL, _WIDEST / np.sqrt(n_alike)) * np.sqrt(nth)
     angle = _TURN * nth
-    direction = np.stack([np.cos(angle), np.sin(angle)], 1)
-    beside: np.ndarray = distance[:, None] * direction
+    beside: np.ndarray = distance[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
     return beside
 
 

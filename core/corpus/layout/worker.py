@@ -1,7 +1,6 @@
 """The child process that lays out vectors.
 
-`python -m core.corpus.layout.worker`: the library that does it has ended Python on odd vectors before, takes
-a core for a minute, and can't be told to stop.
+The library that does it has ended Python on odd vectors, takes a core for a minute, and can't be stopped.
 """
 
 from __future__ import annotations

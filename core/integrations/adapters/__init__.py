@@ -1,5 +1,1 @@
-"""The methods as retrievers of other people's frameworks, one file each.
-
-See docs/interfaces.md. Import the file of the framework that is installed:
-`core.integrations.adapters.langchain`, `.llama_index`, `.haystack`.
-"""
+"""The methods as retrievers of other frameworks, see docs/interfaces.md."""

@@ -21,10 +21,8 @@ class QragRetriever:
     @component.output_types(documents=list[Document])
     def run(self, query: str, top_k: int | None = None) -> dict[str, list[Document]]:
         """Documents in order of choice, Q as their score."""
-        passages = self._search.passages(query, self._top_k if top_k is None else top_k)
-        return {
-            "documents": [
-                Document(id=passage.id, content=passage.text, meta=passage.metadata, score=passage.score)
-                for passage in passages
-            ]
-        }
+        found = self._search.passages(query, self._top_k if top_k is None else top_k)
+        documents = [
+            Document(id=one.id, content=one.text, meta=one.metadata, score=one.score) for one in found
+        ]
+        return {"documents": documents}

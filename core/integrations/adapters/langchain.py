@@ -24,11 +24,8 @@ class QragRetriever(BaseRetriever):
         run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - part of the interface
         k: int | None = None,
     ) -> list[Document]:
+        found = self.search.passages(query, self.k if k is None else k)
         return [
-            Document(
-                id=passage.id,
-                page_content=passage.text,
-                metadata={**passage.metadata, "score": passage.score},
-            )
-            for passage in self.search.passages(query, self.k if k is None else k)
+            Document(id=one.id, page_content=one.text, metadata={**one.metadata, "score": one.score})
+            for one in found
         ]

@@ -1,7 +1,6 @@
 """Documents opened for one method, and what it finds for a question.
 
-What the adapters have in common. A passage is a chunk that was kept, in order of choice, under an id that
-holds as long as its document and its cut do.
+What the adapters have in common. A passage's id holds as long as its document and its cut do.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ class Search:
 
     def passages(self, query: str, k: int | None = None) -> list[Passage]:
         """What the method keeps, at most `k`, by default the configuration's number. Raises BadRequest."""
-        n = len(self.corpus)
-        config = self.config.with_(step_budget=min(self.config.step_budget if k is None else k, n))
+        budget = min(self.config.step_budget if k is None else k, len(self.corpus))
+        config = self.config.with_(step_budget=budget)
         trace = fold(self.retriever.retrieve(query, self.corpus, config))
         return passages_of(trace, self.corpus.workspace)
 
@@ -84,10 +83,8 @@ def open_search(
     device: str | None = None,
     hear: Progress = lambda _: None,
 ) -> Search:
-    """Cuts, embeds and indexes documents for a method.
-
-    Agent and method are by default those that the app chooses for the first document; `config` that of the
-    checkpoint, with its own stop rule. Raises BadRequest, BadCheckpoint, BadDocument.
+    """Opens documents for a method; method and checkpoint are by default those that the app would choose, and
+    `config` that of the checkpoint. Raises BadRequest, BadCheckpoint, BadDocument.
     """
     if not documents:
         raise BadDocument("no documents were given; read at least one with core.ingest.read_document")

@@ -1,8 +1,8 @@
 """The agent over shards, which are asked for their best chunks alone.
 
-The episode loop is that of `Agent`. A greedy choice, its ties, the rejected action and the lead over the
-fourth chunk need the best few chunks of a look, so the shards tell no others: Q of those is NaN, as of chunks
-that were not searched. A run that draws, or in which a person took part, asks for all scores.
+A greedy choice, its ties, the rejected action and the lead over the fourth chunk need the best few chunks of
+a look, so the shards tell no others: Q of those is NaN, as of chunks that were not searched. A run that
+draws, or in which a person took part, asks for all scores.
 """
 
 from __future__ import annotations

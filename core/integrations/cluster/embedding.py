@@ -1,10 +1,9 @@
 """Documents -> chunks -> vectors, a part at a time.
 
 The plan is made once, from the names and sizes of the files, and kept with the corpus: who comes back does
-the parts that are not there yet. In this process, or in workers of a cluster with an encoder each; a part
-that a dying worker had in hand is done by another. Plain actors instead of Ray Data: a part writes itself, so
-nothing has to flow. A document that can't be read is left out and said. Vectors don't go through the cache of
-this machine, which would double them.
+the parts that are not there yet. Plain actors instead of Ray Data: a part writes itself, so nothing has to
+flow, and a part that a dying worker had in hand is done by another. A document that can't be read is left out
+and said. Vectors don't go through the cache of this machine, which would double them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,9 +54,8 @@ BEIR_CORPUS = "corpus.jsonl"
 
 
 def planned_parts(source: Path, part_bytes: int = PART_BYTES) -> tuple[tuple[CorpusFile, ...], ...]:
-    """The parts of a folder of documents, all files below it in the order of their paths; or of Parquet
-    files, those of a folder that has any, or one; or of the lines of a BEIR folder's corpus. Raises
-    BadDocument.
+    """The parts of all files below a folder, in the order of their paths; of its Parquet files, if there are
+    any; or of the lines of a BEIR folder's corpus. Raises BadDocument.
     """
     if not source.exists():
         raise BadDocument(f"{source} is not there; name a folder of documents, or a Parquet file")
@@ -99,15 +97,14 @@ def _row_ranges(path: Path, root: Path, part_bytes: int) -> Iterator[CorpusFile]
 
 
 def _line_ranges(path: Path, part_bytes: int) -> Iterator[CorpusFile]:
+    size = path.stat().st_size
     first = last = 0
     with path.open("rb") as file:
         for line in file:
             last += len(line)
-            if last - first >= part_bytes:
-                yield CorpusFile(path.name, path.stat().st_size, (first, last))
+            if last - first >= part_bytes or last == size:
+                yield CorpusFile(path.name, size, (first, last))
                 first = last
-    if last > first:
-        yield CorpusFile(path.name, path.stat().st_size, (first, last))
 
 
 def _parquet(path: Path) -> parquet.ParquetFile:
@@ -131,7 +128,6 @@ class PartEmbedder:
     def __init__(self, source: Path, out: Path, plan: CorpusPlan, device: str | None = None) -> None:
         self._root = source if source.is_dir() else source.parent
         self._out, self._plan, self._device = out, plan, device
-        self._encoder: DualEncoder | None = None
 
     def first(self) -> Document | None:
         """The first document of the first part that can be read; None where none can."""
@@ -143,17 +139,15 @@ class PartEmbedder:
         return None
 
     def embed(self, number: int) -> int:
-        """Makes a part and puts it in its place; returns its number. Raises BadRequest where this machine's
-        encoder makes other vectors than those of the plan.
-        """
-        encoder = self._loaded()
+        """Makes a part; returns its number. Raises BadRequest for another encoder than the plan's."""
+        encoder = self._encoder
         documents: list[PartDocument] = []
         texts: list[str] = []
         with Converter() as converter:
             for title, read in self._sources(self._plan.parts[number], converter):
                 try:
                     for name, document in read().items():
-                        chunks = list(_chunks(document, encoder))
+                        chunks = _chunks(document, encoder)
                         texts += chunks
                         documents.append(PartDocument(name, len(chunks), told=document.told))
                 except BadDocument as fault:
@@ -162,16 +156,15 @@ class PartEmbedder:
         write_part(self._out, number, documents, texts, vectors.reshape(len(texts), encoder.dim))
         return number
 
-    def _loaded(self) -> DualEncoder:
-        if self._encoder is None:
-            encoder = load_encoder(self._plan.checkpoint, self._device)
-            if encoder.vector_fingerprint != self._plan.vectors:
-                raise BadRequest(
-                    f"this machine's encoder makes vectors {encoder.vector_fingerprint}, the corpus has"
-                    f" {self._plan.vectors}; use the same checkpoint and engine (QRAG_ENGINE) everywhere"
-                )
-            self._encoder = encoder
-        return self._encoder
+    @cached_property
+    def _encoder(self) -> DualEncoder:
+        encoder = load_encoder(self._plan.checkpoint, self._device)
+        if encoder.vector_fingerprint != self._plan.vectors:
+            raise BadRequest(
+                f"this machine's encoder makes vectors {encoder.vector_fingerprint}, the corpus has"
+                f" {self._plan.vectors}; use the same checkpoint and engine (QRAG_ENGINE) everywhere"
+            )
+        return encoder
 
     def _sources(
         self, files: Sequence[CorpusFile], converter: Converter
@@ -236,11 +229,10 @@ def _rows(path: Path, file: CorpusFile) -> Iterator[tuple[str, object]]:
             start += n_rows
 
 
-def _chunks(document: Document, encoder: DualEncoder) -> Iterator[str]:
+def _chunks(document: Document, encoder: DualEncoder) -> list[str]:
     config = encoder.spec.chunk_config(default_chunker(document.kind))
     table = chunk_document(document, config, encoder.tokenizer)
-    for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True):
-        yield document.text[start:end]
+    return [document.text[start:end] for start, end in zip(table.start, table.end, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -249,13 +241,11 @@ class CorpusMade:
 
     n_parts: int
     n_parts_before: int
-    """Those that were there already."""
     n_documents: int
     n_chunks: int
     left_out: tuple[str, ...]
     """A sentence about each document that could not be read."""
     told: tuple[str, ...]
-    """What reading the others lost or guessed."""
 
 
 def embed_corpus(
@@ -268,18 +258,14 @@ def embed_corpus(
     part_bytes: int = PART_BYTES,
     on_first: Callable[[Document, str], None] | None = None,
 ) -> CorpusMade:
-    """Makes the parts that are not there yet, in workers of the cluster at an address if one is named.
-    `on_part` gets (parts there, parts in all), `on_first` the first document and the agent's name, before
-    anything is embedded. Raises BadDocument, BadRequest, BadCheckpoint.
+    """Makes the parts that are not there yet, in workers of a cluster if one is named. `on_part` gets (parts
+    there, parts in all), `on_first` the first document and the agent's name, before anything is embedded.
+    Raises BadDocument, BadRequest, BadCheckpoint.
     """
     encoder = load_encoder(checkpoint, device)
     source, out, folder = source.resolve(), out.resolve(), find_checkpoint(checkpoint)
-    plan = CorpusPlan(
-        encoder.spec.name if folder.parent == CHECKPOINTS else str(folder.resolve()),
-        encoder.vector_fingerprint,
-        encoder.dim,
-        planned_parts(source, part_bytes),
-    )
+    name = encoder.spec.name if folder.parent == CHECKPOINTS else str(folder.resolve())
+    plan = CorpusPlan(name, encoder.vector_fingerprint, encoder.dim, planned_parts(source, part_bytes))
     before = read_plan(out)
     if before is not None and before != plan:
         raise BadRequest(

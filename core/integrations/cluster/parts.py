@@ -54,11 +54,12 @@ class CorpusPlan:
 
     def save(self, folder: Path) -> None:
         """Writes `corpus.json`. Raises BadDocument when it can't be written."""
-        temporary = folder / f".{HEADER}.{uuid.uuid4().hex}"
+        # not above: workers need no log, whose libraries take a moment
+        from core.runs.log.atomic import write_whole
+
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps({"format": _FORMAT, **asdict(self)}), encoding="utf-8")
-            temporary.replace(folder / HEADER)
+            write_whole(folder / HEADER, [json.dumps({"format": _FORMAT, **asdict(self)})])
         except OSError as error:
             raise BadDocument(
                 f"{folder} can't be written ({error.strerror}); name another folder with --out"
@@ -99,17 +100,12 @@ class PartDocument:
     title: str
     n_chunks: int
     notice: str = ""
-    """Why it was left out."""
     told: str = ""
     """What reading it lost or guessed."""
 
 
 def write_part(
-    folder: Path,
-    number: int,
-    documents: Sequence[PartDocument],
-    texts: Sequence[str],
-    vectors: np.ndarray,
+    folder: Path, number: int, documents: Sequence[PartDocument], texts: Sequence[str], vectors: np.ndarray
 ) -> None:
     """Puts a part in its place; one that is there already stays. texts and vectors (n, D): of all chunks."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
@@ -208,10 +204,10 @@ class CorpusParts:
         plan = read_plan(folder)
         if plan is None:
             raise BadDocument(f"{folder} holds no corpus; make one with embed-corpus ... --out {folder}")
-        missing = n_missing(folder, plan)
-        if missing:
+        n_missing = sum(not part_folder(folder, number).is_dir() for number in range(len(plan.parts)))
+        if n_missing:
             raise BadDocument(
-                f"{missing:,} of the {len(plan.parts):,} parts of {folder} are not there; run embed-corpus"
+                f"{n_missing:,} of the {len(plan.parts):,} parts of {folder} are not there; run embed-corpus"
                 " again to embed them"
             )
         self.folder, self.plan = folder, plan
@@ -235,14 +231,9 @@ class CorpusParts:
         return [(first, last) for first, last in pairwise(cuts) if starts[last] > starts[first]]
 
 
-def n_missing(folder: Path, plan: CorpusPlan) -> int:
-    """How many parts of a plan are not there yet."""
-    return sum(not part_folder(folder, number).is_dir() for number in range(len(plan.parts)))
-
-
 @dataclass(frozen=True, eq=False)
 class EmbeddedCorpus:
-    """What a retriever searches, see `Searchable`: texts from disk, scores from an index over the parts."""
+    """A `Searchable`: texts from disk, scores from an index over the parts."""
 
     parts: CorpusParts
     index: VectorIndex
@@ -268,12 +259,12 @@ class EmbeddedCorpus:
         return self.parts.parts[number].text(chunk_id - int(self.parts.starts[number]))
 
     def texts(self) -> list[str]:
-        """See `Searchable`. Reads all of them into memory."""
+        """Reads all of them into memory."""
         return [text for part in self.parts.parts for text in part.texts()]
 
     @property
     def words(self) -> WordIndex:
-        """See `Searchable`. Built in this process."""
+        """Built in this process."""
         return word_index(self, self.texts)
 
     def _documents(self) -> Iterable[PartDocument]:

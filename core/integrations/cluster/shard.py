@@ -1,9 +1,8 @@
 """The chunks that one worker scores.
 
 Some neighbouring parts of a corpus. Their vectors stay on disk, mapped into memory, and are scored block by
-block with `ChunkIndex`, so Q is what one process computes: float32 products with the stored vectors. What a
-shard is asked is a `ShardView`, a state and the runs of grid positions; what it answers is small, but for
-`q_values`. The scores of the last views are kept, since a look is asked for its best chunks, then for tiles.
+block with `ChunkIndex`, so Q is what one process computes: float32 products with the stored vectors. The
+scores of the last view are kept, since a reranker asks for its best chunks twice.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,14 +18,13 @@ from pathlib import Path
 import numpy as np
 
 from core.corpus.index import ChunkIndex
-from core.corpus.tiles import Tile, best_chunks, fold_columns
+from core.corpus.tiles import best_chunks
+from core.encode.checkpoint import CheckpointSpec
 from core.integrations.cluster.parts import CorpusPart
 from core.methods.qrag.policy import TIE
 
 BLOCK = 16_384
 """Chunks turned into float32 at once: 25 MB of 384 dimensions, whatever a shard holds."""
-_VIEWS = 4
-"""Views whose scores are kept: 4 bytes a chunk each."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +36,7 @@ class ShardSetting:
     last: int
     """Parts [first, last)."""
     dim: int
-    halves: int
-    theta: float
-    resolution: float | None
+    spec: CheckpointSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +68,8 @@ class Shard:
 
     def __init__(self, setting: ShardSetting) -> None:
         self._setting = setting
-        self._views: OrderedDict[bytes, np.ndarray] = OrderedDict()
+        self._scored = (b"", np.zeros(0, np.float32))
+        """Key of the last view, and its scores."""
 
     def process(self) -> int:
         """Id of the process that it is in."""
@@ -81,39 +77,31 @@ class Shard:
 
     def q_values(self, view: ShardView) -> np.ndarray:
         """(n,) float32: products with all chunks."""
-        q_values = self._views.pop(view.key, None)
-        if q_values is None:
-            q_values = np.empty(self._n_chunks, np.float32)
-            lengths = np.diff(view.starts, append=self._n_chunks)
-            positions = np.repeat(view.positions, lengths)
+        n_chunks = self._starts[-1]
+        key, q_values = self._scored
+        if key != view.key:
+            q_values = np.empty(n_chunks, np.float32)
+            positions = np.repeat(view.positions, np.diff(view.starts, append=n_chunks))
             for first, block in self._blocks():
                 last = first + len(block)
                 q_values[first:last] = block.q_values(view.state, positions[first:last])
-        self._views[view.key] = q_values
-        while len(self._views) > _VIEWS:
-            self._views.popitem(last=False)
+            self._scored = view.key, q_values
         return q_values
 
     def best(self, view: ShardView, words: np.ndarray | None, k: int) -> tuple[np.ndarray, np.ndarray]:
         """(ids, Q) of the k best available chunks, best first, equals in document order; then those as good
         as the best but for rounding, so that a tie can be counted.
         """
-        values = self._seen(view, words)
+        values = self.q_values(view).copy()
+        if words is not None:
+            values += words
+        values[view.added_ids] += view.added
         values[view.left_out] = -np.inf
         ids = best_chunks(values, 0, k)
         tied = np.flatnonzero(values >= values[ids[0]] - TIE)
         ids = np.concatenate([ids, np.setdiff1d(tied, ids)])
         ids = ids[np.isfinite(values[ids])]
         return ids, values[ids]
-
-    def tile(self, view: ShardView, words: np.ndarray | None, starts: np.ndarray, last: int) -> Tile:
-        """Columns of the strip that begin at `starts` and end at `last`; see `fold_columns`."""
-        first = int(starts[0])
-        return fold_columns(self._seen(view, words)[first:last], starts - first, first)
-
-    def count(self, view: ShardView, words: np.ndarray | None, at_least: float) -> int:
-        """Chunks whose Q reaches a number."""
-        return int((self._seen(view, words) >= at_least).sum())
 
     def vector(self, row: int) -> np.ndarray:
         """(D,) float32 of one chunk."""
@@ -125,37 +113,22 @@ class Shard:
         """(n,) float32 lengths of the vectors."""
         return np.concatenate([block.norms for _, block in self._blocks()])
 
-    @property
-    def _n_chunks(self) -> int:
-        return self._starts[-1]
-
-    def _seen(self, view: ShardView, words: np.ndarray | None) -> np.ndarray:
-        values = self.q_values(view).copy()
-        if words is not None:
-            values += words
-        values[view.added_ids] += view.added
-        return values
-
     def _blocks(self) -> Iterator[tuple[int, ChunkIndex]]:
-        setting = self._setting
+        spec = self._setting.spec
         for part, start in zip(self._parts, self._starts, strict=False):
             for first in range(0, part.n_chunks, BLOCK):
-                yield (
-                    start + first,
-                    ChunkIndex(
-                        part.vectors[first : first + BLOCK],
-                        halves=setting.halves,
-                        theta=setting.theta,
-                        resolution=setting.resolution,
-                    ),
+                block = ChunkIndex(
+                    part.vectors[first : first + BLOCK],
+                    halves=spec.halves,
+                    theta=spec.rope_theta,
+                    resolution=spec.position_resolution,
                 )
+                yield start + first, block
 
     @cached_property
     def _parts(self) -> list[CorpusPart]:
-        setting = self._setting
-        return [
-            CorpusPart(setting.folder, number, setting.dim) for number in range(setting.first, setting.last)
-        ]
+        setting, numbers = self._setting, range(self._setting.first, self._setting.last)
+        return [CorpusPart(setting.folder, number, setting.dim) for number in numbers]
 
     @cached_property
     def _starts(self) -> list[int]:

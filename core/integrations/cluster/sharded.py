@@ -1,9 +1,9 @@
 """Scores of chunks that lie in shards, with the protocol of `ChunkIndex`.
 
 Positions come in as they do there, one a chunk; what goes to a shard is the state and a number for each run
-of chunks that share a grid position. `best`, `tile` and `count` get back only what they return, whatever the
-number of chunks; `q_values` gets all scores, and is for who asks for them. Each shard answers each question
-once, in its place, so nothing is left out and nothing counted twice.
+of chunks that share a grid position. `best` gets back only what it returns, whatever the number of chunks;
+`q_values` gets all scores. Each shard answers each question once, in its place, so nothing is left out and
+nothing counted twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from core.corpus.tiles import Tile, column_starts
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.rope import on_grid, turn
 from core.integrations.cluster.parts import CorpusParts
@@ -46,9 +45,8 @@ class LocalShards:
         self._shards = [Shard(setting) for setting in settings]
 
     def ask_all(self, name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        return [
-            getattr(shard, name)(*argument) for shard, argument in zip(self._shards, arguments, strict=True)
-        ]
+        asked = zip(self._shards, arguments, strict=True)
+        return [getattr(shard, name)(*argument) for shard, argument in asked]
 
     def ask(self, shard: int, name: str, *arguments: Any) -> Any:
         return getattr(self._shards[shard], name)(*arguments)
@@ -59,18 +57,8 @@ class LocalShards:
 
 def shard_settings(parts: CorpusParts, spec: CheckpointSpec, n_shards: int) -> list[ShardSetting]:
     """Of at most n shards over a corpus, each with neighbouring parts of it."""
-    return [
-        ShardSetting(
-            parts.folder.resolve(),
-            first,
-            last,
-            parts.plan.dim,
-            spec.halves,
-            spec.rope_theta,
-            spec.position_resolution,
-        )
-        for first, last in parts.ranges(n_shards)
-    ]
+    folder, dim = parts.folder.resolve(), parts.plan.dim
+    return [ShardSetting(folder, first, last, dim, spec) for first, last in parts.ranges(n_shards)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,15 +74,11 @@ class ShardedIndex:
     """The vectors of N chunks in shards. See `ChunkIndex` for what its methods give."""
 
     def __init__(self, parts: CorpusParts, settings: Sequence[ShardSetting], shards: Shards) -> None:
-        self._shards, self._setting = shards, settings[0]
+        self._shards, self._spec, self.dim = shards, settings[0].spec, settings[0].dim
         self._borders = np.array([parts.starts[one.first] for one in settings] + [len(parts)], np.int64)
 
     def __len__(self) -> int:
         return int(self._borders[-1])
-
-    @property
-    def dim(self) -> int:
-        return self._setting.dim
 
     @cached_property
     def norms(self) -> np.ndarray:
@@ -106,8 +90,8 @@ class ShardedIndex:
         return np.concatenate(self._shards.ask_all("q_values", [(view,) for view in look.views]))
 
     def q_value(self, state_vector: np.ndarray, chunk_id: int, position: float = 0.0) -> float:
-        grid = on_grid(np.array([position]), self._setting.resolution)
-        turned = turn(state_vector[None], -grid, halves=self._setting.halves, theta=self._setting.theta)[0]
+        grid = on_grid(np.array([position]), self._spec.position_resolution)
+        turned = turn(state_vector[None], -grid, halves=self._spec.halves, theta=self._spec.rope_theta)[0]
         return float(self.vector(chunk_id) @ turned.astype(np.float32))
 
     def vector(self, chunk_id: int) -> np.ndarray:
@@ -136,11 +120,10 @@ class ShardedIndex:
         added: tuple[np.ndarray, np.ndarray] | None = None,
         left_out: Sequence[int] = (),
     ) -> LookView:
-        """What `best`, `tile` and `count` look at: products, plus `words` from `keep`, plus (ids,
-        numbers) that are `added`. state (D,), positions (N,) before rounding. Chunks that are
-        `left_out` are none of the best.
+        """What `best` looks at: products, plus `words` from `keep`, plus (ids, numbers) that are `added`,
+        without chunks that are `left_out`. state (D,), positions (N,) before rounding.
         """
-        grid = on_grid(positions, self._setting.resolution)
+        grid = on_grid(positions, self._spec.position_resolution)
         starts = np.flatnonzero(np.concatenate([[True], grid[1:] != grid[:-1]]))
         runs = np.union1d(starts, self._borders[:-1])  # a run that crosses a border is one in each shard
         ids, numbers = added or (np.zeros(0, np.int64), np.zeros(0, np.float32))
@@ -150,63 +133,17 @@ class ShardedIndex:
             own = runs[(runs >= lo) & (runs < hi)]
             mine = (ids >= lo) & (ids < hi)
             out = gone[(gone >= lo) & (gone < hi)]
-            views.append(
-                ShardView(
-                    state_vector.astype(np.float32),
-                    own - lo,
-                    grid[own],
-                    ids[mine] - lo,
-                    numbers[mine],
-                    out - lo,
-                )
-            )
+            state = state_vector.astype(np.float32)
+            views.append(ShardView(state, own - lo, grid[own], ids[mine] - lo, numbers[mine], out - lo))
         return LookView(views, words or [None] * len(views))
 
     def best(self, look: LookView, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """(ids, Q (float32)) of the k best available chunks, best first, equals in document order;
-        then others that tie with the best of their shard.
+        """(ids, Q) of the k best available chunks, best first, equals in document order; then others that tie
+        with the best of their shard.
         """
-        answers = self._shards.ask_all(
-            "best", [(view, words, k) for view, words in zip(look.views, look.words, strict=True)]
-        )
-        ids = np.concatenate(
-            [own + lo for (own, _), lo in zip(answers, self._borders.tolist(), strict=False)]
-        )
+        asked = [(view, words, k) for view, words in zip(look.views, look.words, strict=True)]
+        answers = self._shards.ask_all("best", asked)
+        ids = np.concatenate([own + lo for (own, _), lo in zip(answers, self._borders[:-1], strict=True)])
         values = np.concatenate([values for _, values in answers])
         order = np.lexsort((ids, -values))
         return ids[order], values[order]
-
-    def tile(self, look: LookView, lo: int, hi: int, width: int) -> Tile:
-        """Chunks [lo, hi) in at most `width` columns, see `core.corpus.tiles.tile`."""
-        columns = lo + column_starts(hi - lo, width)
-        n = len(columns)
-        minima, maxima = np.full(n, np.nan, np.float32), np.full(n, np.nan, np.float32)
-        best = np.full(n, -1, np.int32)
-        parts, arguments = [], []
-        for shard, (first, last) in enumerate(
-            zip(self._borders.tolist(), self._borders[1:].tolist(), strict=False)
-        ):
-            begin, end = max(first, lo), min(last, hi)
-            if begin >= end:
-                continue
-            own = bisect_right(columns, begin) - 1  # the column that the shard's first chunk lies in
-            inside = columns[own : np.searchsorted(columns, end)]
-            parts.append((shard, own))
-            arguments.append(
-                (look.views[shard], look.words[shard], np.maximum(inside, begin) - first, end - first)
-            )
-        for (shard, own), argument in zip(parts, arguments, strict=True):
-            part: Tile = self._shards.ask(shard, "tile", *argument)
-            place = slice(own, own + len(part.best))
-            is_better = (part.best >= 0) & ~(
-                maxima[place] >= part.maxima
-            )  # equals: the first in document order
-            best[place][is_better] = (part.best + self._borders[shard])[is_better]
-            minima[place] = np.fmin(minima[place], part.minima)
-            maxima[place] = np.fmax(maxima[place], part.maxima)
-        return Tile(lo, hi, minima, maxima, best)
-
-    def count(self, look: LookView, at_least: float) -> int:
-        """Chunks whose Q reaches a number."""
-        arguments = [(view, words, at_least) for view, words in zip(look.views, look.words, strict=True)]
-        return sum(self._shards.ask_all("count", arguments))

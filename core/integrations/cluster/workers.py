@@ -56,15 +56,9 @@ def joined_cluster(address: str | None) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    started: dict[str, Any] = (
-        {
-            "num_cpus": os.cpu_count(),
-            "object_store_memory": STORE_BYTES,
-            "include_dashboard": False,
-        }
-        if address == LOCAL
-        else {"address": address}
-    )
+    started: dict[str, Any] = {"address": address}
+    if address == LOCAL:
+        started = {"num_cpus": os.cpu_count(), "object_store_memory": STORE_BYTES, "include_dashboard": False}
     for tries_left in reversed(range(STARTS if address == LOCAL else 1)):
         try:
             ray.init(**started, log_to_driver=False, logging_level="ERROR")
@@ -87,8 +81,8 @@ def joined_cluster(address: str | None) -> Iterator[None]:
 
 
 def n_cores() -> int:
-    """Of all machines of the cluster that can be reached. Ray itself counts a lost one for some 17
-    seconds more, and a worker that is wanted there waits for a core that nobody has.
+    """Of all machines of the cluster that can be reached: Ray counts a lost one for some 17 seconds more, and
+    a worker that is wanted there waits for a core that nobody has.
     """
     import ray
 
@@ -108,7 +102,7 @@ def _answers(node: dict[str, Any]) -> bool:
 def task_results(
     kind: type, arguments: tuple[Any, ...], method: str, tasks: Sequence[Any], cluster: str | None
 ) -> Iterator[tuple[int, Any]]:
-    """(place in `tasks`, result) of each task as it is done: what `method` of an object makes of it. In this
+    """(place in `tasks`, result) of each task as it is done: what `method` of a `kind` makes of it. In this
     process without a cluster, else in workers with an object each; a task in a worker that dies is done by
     a new one. Raises what the object raises, and BadRequest where they die over a task again and again.
     """
@@ -170,7 +164,7 @@ def in_order(results: Iterable[tuple[int, _Result]]) -> Iterator[_Result]:
 
 
 def check_vectors(made: Mapping[str, str], by_name: dict[str, str]) -> None:
-    """Vectors' fingerprints by checkpoint: `made` by one worker, `by_name` of all so far. Raises
+    """Adds what one worker `made`, fingerprints of vectors by checkpoint, to those of all so far. Raises
     BadRequest where machines compute different vectors under one checkpoint.
     """
     for checkpoint, vectors in made.items():
@@ -194,10 +188,8 @@ class RayShards:
 
     def ask_all(self, name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """See `Shards`. Raises BadRequest for a shard that is gone, and what a shard raises."""
-        answers = [
-            getattr(worker, name).remote(*argument)
-            for worker, argument in zip(self._workers, arguments, strict=True)
-        ]
+        asked = zip(self._workers, arguments, strict=True)
+        answers = [getattr(worker, name).remote(*argument) for worker, argument in asked]
         return [self._answer(shard, answer) for shard, answer in enumerate(answers)]
 
     def ask(self, shard: int, name: str, *arguments: Any) -> Any:

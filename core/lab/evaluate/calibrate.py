@@ -23,7 +23,6 @@ from core.lab.evaluate.review import Thresholds
 PLATEAU = 0.002
 """Fact F1 this near the best is equal: the threshold is the middle of them, safer than the peak."""
 REVIEW_THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
-"""Those that are tried, beside no review, under each stop threshold."""
 STOP_THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6)
 """Those that are tried with each review threshold."""
 MOST_EM_LOST = 0.01
@@ -56,9 +55,8 @@ class Calibration:
     shown_temperature: float
     """A twentieth of the range: 0.05, the paper's alpha, where Q goes from 0 to 1."""
     fact_f1: float
-    """At the threshold and the rows' budget, mean of the tasks."""
+    """At the threshold and the rows' budget, mean of the tasks; then by task."""
     tasks: dict[str, float]
-    """The same by task."""
     n: int
 
     def applied_to(self, spec: CheckpointSpec, how: dict[str, Any]) -> CheckpointSpec:
@@ -84,12 +82,12 @@ def calibrate(rows: Sequence[EpisodeRow]) -> Calibration:
     pooled = np.array([q for row in rows for q in row.best_q])
     lo, hi = np.percentile(pooled, [_TAIL, 100 - _TAIL]) / _RANGE_STEP
     q_range = (round(float(np.floor(lo)) * _RANGE_STEP, 2), round(float(np.ceil(hi)) * _RANGE_STEP, 2))
-    by_group = {
-        _name(group[0]): round(
-            float(np.mean([_f1_after(row, steps_taken(row, threshold)) for row in group])), 6
-        )
-        for group in groups
-    }
+    by_group = {}
+    for group in groups:
+        task, length = group[0].task, group[0].length
+        name = task if length is None else f"{task} at {length} tokens"
+        f1 = np.mean([_f1_after(row, steps_taken(row, threshold)) for row in group])
+        by_group[name] = round(float(f1), 6)
     return Calibration(
         stop_threshold=threshold,
         plateau=plateau,
@@ -107,13 +105,11 @@ class ReviewCalibration:
     """A review threshold with the stop threshold that suits it, and what they rest on."""
 
     stop_threshold: float | None
-    """None: as it was, since a review brings nothing."""
     review_threshold: float | None
-    """None: a review brings nothing."""
+    """None of both where a review brings nothing: the stop threshold stays as it was."""
     fact_f1: dict[str, float]
     """By review threshold, under that stop threshold, "none" being no review; mean of the tasks."""
     fact_em: dict[str, float]
-    """The same."""
     by_stop: dict[str, float]
     """Fact F1 by stop threshold, under the best review threshold that costs little Fact EM."""
     n: int
@@ -130,36 +126,27 @@ def calibrate_review(by_pair: Iterable[tuple[Thresholds, Sequence[EpisodeRow]]])
     is left, where that costs little Fact EM.
 
     The middle stop threshold of where it stays within 0.002 of its best, and under that the middle review
-    threshold; no review where it does so without one.
+    threshold, both being farthest from where F1 falls; no review where it does so without one.
     """
     f1: dict[Thresholds, float] = {}
     em: dict[Thresholds, float] = {}
     n = 0
     for pair, rows in by_pair:
         f1[pair], em[pair], n = _mean(rows, fact_f1), _mean(rows, fact_em), len(rows)
-    # A review may not cost much Fact EM. Among the pairs of thresholds that keep it, those near the best F1
-    # are equally good, and the middle ones are farthest from where F1 falls.
-    cheap = {
-        (stop, review): value
-        for (stop, review), value in f1.items()
-        if em[stop, review] >= em[stop, None] - MOST_EM_LOST
-    }
+    cheap = {pair: value for pair, value in f1.items() if em[pair] >= em[pair[0], None] - MOST_EM_LOST}
     good = {pair for pair, value in cheap.items() if value >= max(cheap.values()) - PLATEAU}
     stop = _middle({stop for stop, _ in good})
-    plain = any(review is None for _, review in good)
-    of_stop = {review: (tried, review) for tried, review in f1 if tried == stop}
     best: dict[float, float] = {}
     for (tried, _), value in cheap.items():
         best[tried] = max(value, best.get(tried, value))
+    chosen: tuple[float | None, float | None] = (None, None)
+    if all(review is not None for _, review in good):
+        chosen = stop, _middle({review for tried, review in good if tried == stop and review is not None})
     return ReviewCalibration(
-        stop_threshold=None if plain else stop,
-        review_threshold=(
-            None
-            if plain
-            else _middle({review for tried, review in good if tried == stop and review is not None})
-        ),
-        fact_f1=_by_name({review: f1[pair] for review, pair in of_stop.items()}),
-        fact_em=_by_name({review: em[pair] for review, pair in of_stop.items()}),
+        stop_threshold=chosen[0],
+        review_threshold=chosen[1],
+        fact_f1=_by_name({review: value for (tried, review), value in f1.items() if tried == stop}),
+        fact_em=_by_name({review: value for (tried, review), value in em.items() if tried == stop}),
         by_stop=_by_name(best),
         n=n,
     )
@@ -171,14 +158,9 @@ def _middle(thresholds: set[float]) -> float:
 
 def _mean(rows: Sequence[EpisodeRow], measure: Callable[[Sequence[int], Sequence[int]], float]) -> float:
     """Of what the agents hand on, each task counting once."""
-    return float(
-        np.mean(
-            [
-                np.mean([measure(own_evidence(row), row.support) for row in group])
-                for group in group_rows(rows)
-            ]
-        )
-    )
+    groups = group_rows(rows)
+    means = [np.mean([measure(own_evidence(row), row.support) for row in group]) for group in groups]
+    return float(np.mean(means))
 
 
 def _by_name(means: Mapping[float, float] | Mapping[float | None, float]) -> dict[str, float]:
@@ -189,11 +171,9 @@ def _by_name(means: Mapping[float, float] | Mapping[float | None, float]) -> dic
 
 
 def best_threshold(groups: Sequence[Sequence[EpisodeRow]]) -> tuple[float, tuple[float, float]]:
-    """(threshold, plateau) by mean Fact F1, each group counting once.
-
-    An episode takes its t-th chunk if the threshold is at most the smallest best Q of its first t looks. So
-    mean F1 is a step function of the threshold that changes at these minima only, and is followed exactly,
-    from the largest down.
+    """(threshold, plateau) by mean Fact F1, each group counting once. An episode takes its t-th chunk if the
+    threshold is at most the smallest best Q of its first t looks, so mean F1 changes at these minima only,
+    and is followed exactly, from the largest down.
     """
     minima, gains = [], []
     for group in groups:
@@ -205,12 +185,10 @@ def best_threshold(groups: Sequence[Sequence[EpisodeRow]]) -> tuple[float, tuple
     ends, by_end = ends[::-1], np.bincount(at, weights=gains)[::-1]
     means = np.cumsum(by_end)  # means[i]: mean F1 for thresholds in (ends[i + 1], ends[i]]
     good = means >= means.max() - PLATEAU
-    first = last = int(means.argmax())
-    while first > 0 and good[first - 1]:
-        first -= 1
-    while last + 1 < len(good) and good[last + 1]:
-        last += 1
-    lo, hi = float(ends[min(last + 1, len(ends) - 1)]), float(ends[first])
+    bad, best = np.flatnonzero(~good), int(means.argmax())
+    first = max(bad[bad < best], default=-1) + 1
+    after = min(bad[bad > best], default=len(good))
+    lo, hi = float(ends[min(after, len(ends) - 1)]), float(ends[first])
     return round((lo + hi) / 2, 4), (round(lo, 4), round(hi, 4))
 
 
@@ -225,7 +203,3 @@ def _budget(groups: Sequence[Sequence[EpisodeRow]]) -> int:
 
 def _f1_after(row: EpisodeRow, n: int) -> float:
     return fact_f1(row.chosen[:n], row.support)
-
-
-def _name(row: EpisodeRow) -> str:
-    return row.task if row.length is None else f"{row.task} at {row.length} tokens"

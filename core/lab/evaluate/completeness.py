@@ -1,10 +1,10 @@
 """How likely one search has found all that a question needs.
 
-It is read off Q without a label. The lead is Q of the best chunk at the first look minus Q of the fourth.
-Where one chunk stands out, its passage is mostly the one that is needed; where four are worth about the same,
-mostly none is. The share of complete evidence at each lead is measured on questions whose passages are known,
-by number of chunks, and kept with the agent. This holds only for agents whose towers read no choices. A curve
-is judged by cross-validation over documents.
+The lead is Q of the best chunk at the first look minus Q of the fourth. Where one chunk stands out, its
+passage is mostly the one that is needed; where four are worth about the same, mostly none is. The share of
+complete evidence at each lead is measured on questions whose passages are known, by number of chunks, and
+kept with the agent. This holds only for agents whose towers read no choices. A curve is judged by
+cross-validation over documents.
 """
 
 from __future__ import annotations
@@ -54,9 +54,8 @@ def lead(q_values: np.ndarray | Sequence[float]) -> float | None:
 
 def completeness_by_size(spec: CheckpointSpec, trace: Trace) -> dict[int, float]:
     """By number of chunks, the share of validation questions with such a lead whose evidence was complete.
-
-    Empty where the agent has no curves, the first look was not kept, or the choices are not its best ones: a
-    person took part, or chance or a plan did, or not all chunks were there.
+    Empty without curves or the first look, and where a person, chance or a plan chose, or not all chunks were
+    there.
     """
     config, first = trace.started.config, trace.scores_at(1)
     is_own_search = (
@@ -75,8 +74,8 @@ def completeness_by_size(spec: CheckpointSpec, trace: Trace) -> dict[int, float]
 
 
 def completeness(spec: CheckpointSpec, trace: Trace) -> float | None:
-    """How likely the chunks of a run hold all that its question needs: that of the largest measured number
-    which they reach; None where nothing is known of it, and while the run goes on.
+    """How likely a run's chunks hold all that is needed: that of the largest measured number which they
+    reach; None where nothing is known of it, and while the run goes on.
     """
     reached = [share for size, share in completeness_by_size(spec, trace).items() if size <= len(trace.picks)]
     return reached[-1] if reached and trace.stopped is not None else None
@@ -120,11 +119,9 @@ class JudgedQuestions:
             return None
         from scipy.stats import mannwhitneyu  # it takes seconds, and only calibration needs it
 
-        n_pairs = int(self.complete.sum() * (~self.complete).sum())
-        return (
-            float(mannwhitneyu(self.estimates[self.complete], self.estimates[~self.complete]).statistic)
-            / n_pairs
-        )
+        of_complete, of_others = self.estimates[self.complete], self.estimates[~self.complete]
+        statistic = float(mannwhitneyu(of_complete, of_others).statistic)
+        return statistic / (len(of_complete) * len(of_others))
 
     def to_json(self) -> dict[str, Any]:
         """What a curve rests on."""
@@ -146,17 +143,17 @@ def questions_by_size(rows: Iterable[DocumentRow], agent: str) -> dict[int, Judg
     by_size: dict[int, JudgedQuestions] = {}
     for size in SIZES:
         judged = [
-            (row, row_lead, is_complete)
+            (row.document, row_lead, is_complete)
             for row in own.values()
-            if (row_lead := _first_lead(row)) is not None
+            # older rows tell it by their choices: the same unless a reranker reads again
+            if (row_lead := lead(row.scores) if row.first_lead is None else row.first_lead) is not None
             and (is_complete := _complete_with(row, size)) is not None
         ]
         if len(judged) < _FEWEST_ROWS:
             continue
-        leads = np.array([row_lead for _, row_lead, _ in judged])
-        complete = np.array([is_complete for _, _, is_complete in judged])
-        names = sorted({row.document for row, _, _ in judged})
-        fold = np.array([names.index(row.document) % _FOLDS for row, _, _ in judged])
+        documents, all_leads, all_complete = zip(*judged, strict=True)
+        leads, complete, names = np.array(all_leads), np.array(all_complete), sorted({*documents})
+        fold = np.array([names.index(name) % _FOLDS for name in documents])
         shares = np.zeros(len(judged))
         for number in np.unique(fold):
             others = fold != number
@@ -180,13 +177,6 @@ def _fit(leads: np.ndarray, complete: np.ndarray) -> Knots:
     largest = float(leads.max(initial=1.0))
     knots = fit_confidence((leads / largest).tolist(), complete.tolist())
     return tuple((round(place * largest, 4), share) for place, share in knots)
-
-
-def _first_lead(row: DocumentRow) -> float | None:
-    """At the first look, which a run is read by; of older rows from the choices, the same unless a reranker
-    reads again.
-    """
-    return lead(row.scores) if row.first_lead is None else row.first_lead
 
 
 def _complete_with(row: DocumentRow, size: int) -> bool | None:

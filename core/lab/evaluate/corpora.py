@@ -41,16 +41,16 @@ class ExampleCorpus:
         return len(self.index)
 
     def text(self, chunk_id: int) -> str:
-        """The text of one chunk."""
+        """Of one chunk."""
         return self.example.chunks[chunk_id]
 
     def texts(self) -> Sequence[str]:
-        """The text of every chunk, by chunk id."""
+        """By chunk id."""
         return self.example.chunks[:]
 
     @property
     def words(self) -> WordIndex:
-        """The words of the chunks."""
+        """Of the chunks."""
         return word_index(self.index, self.texts)
 
 
@@ -61,9 +61,7 @@ def index_examples(
     *,
     store: VectorStore | None = None,
 ) -> Iterator[ExampleCorpus]:
-    """A corpus for each example, in order. `hear` may raise `Cancelled`; what is embedded by then is
-    kept in `store` (default: the cache on disk).
-    """
+    """A corpus an example, in order. `hear` may raise `Cancelled`; `store` (default: disk) keeps vectors."""
     group: list[Example] = []
     own: set[str] = set()
     for example in examples:
@@ -107,33 +105,18 @@ def _over_one_matrix(
 
 def join_chunks(example: Example, tokenizer: Tokenizer, max_tokens: int) -> Example:
     """The example with neighbouring chunks joined, greedily from the first, while they have at most
-    `max_tokens` tokens together.
-
-    A chunk that alone has more stays as it is. A joined chunk is support when it holds a support chunk.
+    `max_tokens` tokens together. A joined chunk is support when it holds a support chunk.
     """
-    texts = example.chunks[:]
-    owners = _owners(tokenizer.count(texts).tolist(), max_tokens)
-    joined: dict[int, list[str]] = {}
-    for text, owner in zip(texts, owners, strict=True):
-        joined.setdefault(owner, []).append(text)
-    chunks = tuple(" ".join(parts) for parts in joined.values())
-    support = sorted({owners[chunk_id] for chunk_id in example.support})
-    return replace(example, chunks=chunks, support=tuple(support))
-
-
-def _owners(n_tokens: Sequence[int], max_tokens: int) -> list[int]:
-    """The joined chunk that each chunk goes into.
-
-    >>> _owners([3, 3, 5, 9, 1], 8)
-    [0, 0, 1, 2, 3]
-    """
+    texts, room = example.chunks[:], -1
+    joined: list[list[str]] = []
     owners: list[int] = []
-    room = -1
-    for n in n_tokens:
+    """The joined chunk that each chunk goes into."""
+    for text, n in zip(texts, tokenizer.count(texts).tolist(), strict=True):
         if n > room:
-            owners.append(owners[-1] + 1 if owners else 0)
+            joined.append([])
             room = max_tokens
-        else:
-            owners.append(owners[-1])
         room -= n
-    return owners
+        joined[-1].append(text)
+        owners.append(len(joined) - 1)
+    support = sorted({owners[chunk_id] for chunk_id in example.support})
+    return replace(example, chunks=tuple(map(" ".join, joined)), support=tuple(support))

@@ -16,11 +16,10 @@ from pydantic.dataclasses import dataclass
 
 from core.answer.protocol import State
 from core.base.metrics import RIGHT_FROM, answer_em, answer_f1
-from core.base.rows import read_lines
+from core.base.rows import grouped, read_lines
 from core.base.statistics import interval, mean
 
 ALL = "all"
-"""Stands for every kind in a summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
@@ -30,7 +29,6 @@ class DocumentRow:
     id: str
     kind: str
     document: str
-    """Its name."""
     method: str
     """As it was asked for: "auto" stays "auto"."""
     ran: str
@@ -44,7 +42,6 @@ class DocumentRow:
     covered: tuple[bool, ...]
     """One a quote; none for a question without."""
     n_chunks: int
-    """Of the document."""
     chunk_ids: tuple[int, ...]
     """The evidence in order of choice, without what was taken back."""
     scores: tuple[float, ...]
@@ -60,7 +57,6 @@ class DocumentRow:
     answer_reliable: bool
     """It is shown as an answer, more than a guess."""
     answers: tuple[str, ...]
-    """Those accepted."""
     milliseconds: float
     """Of retrieval, vectors and indexes being there."""
     found_at: tuple[int | None, ...] = ()
@@ -68,30 +64,17 @@ class DocumentRow:
     answer_state: State | None = None
     """What a reader is told; None in older rows."""
     first_lead: float | None = None
-    """Q of the best chunk at the first look minus Q of the fourth; None where there are fewer, and in older
-    rows.
-    """
+    """See `completeness.lead`, at the first look; None in older rows."""
     completeness: float | None = None
-    """How likely the evidence was said to hold all that the question needs (see
-    `core.lab.evaluate.completeness`).
-    """
+    """How likely the evidence was said to hold all that the question needs."""
 
     def to_json(self) -> dict[str, Any]:
         """The line of `evaluate-documents --json`."""
-        names = (
-            "id",
-            "kind",
-            "document",
-            "method",
-            "checkpoint",
-            "covered",
-            "n_chunks",
-            "evidence",
-            "stopped",
-        )
+        asked = ("id", "kind", "document", "method", "checkpoint")
+        found = ("covered", "n_chunks", "evidence", "stopped")
         answer = ("answer", "answer_state", "answer_confidence", "answer_reliable")
         values = asdict(self)
-        return {name: values[name] for name in (*names, *answer, "completeness")}
+        return {name: values[name] for name in (*asked, *found, *answer, "completeness")}
 
 
 def read_document_rows(path: Path) -> list[DocumentRow]:
@@ -127,27 +110,22 @@ WITH_INTERVALS = ("passage_recall", "complete", "no_answer")
 
 def summarise_documents(rows: Sequence[DocumentRow]) -> dict[str, dict[str, dict[str, Any]]]:
     """By method and kind, "all" last: n, n_with_quotes, the mean of every metric, some 95 % intervals."""
-    methods = dict.fromkeys(row.method for row in rows)
-    summary: dict[str, dict[str, dict[str, Any]]] = {}
-    for method in methods:
-        own = [row for row in rows if row.method == method]
-        kinds = dict.fromkeys(row.kind for row in own)
-        summary[method] = {kind: _means([row for row in own if row.kind == kind]) for kind in kinds} | {
-            ALL: _means(own)
-        }
+    summary = {}
+    for own in grouped(rows, lambda row: row.method):
+        kinds = {group[0].kind: _means(group) for group in grouped(own, lambda row: row.kind)}
+        summary[own[0].method] = kinds | {ALL: _means(own)}
     return summary
 
 
 def _means(rows: Sequence[DocumentRow]) -> dict[str, Any]:
     values = {name: [metric(row) for row in rows] for name, metric in DOCUMENT_METRICS.items()}
-    means: dict[str, Any] = {"n": len(rows), "n_with_quotes": sum(bool(row.covered) for row in rows)}
-    means |= {
-        name: None if (average := mean(column)) is None else round(average, 6)
-        for name, column in values.items()
-    }
+    means = {name: mean(column) for name, column in values.items()}
     ends = {name: interval(values[name]) for name in WITH_INTERVALS}
-    return means | {
+    return {
+        "n": len(rows),
+        "n_with_quotes": sum(bool(row.covered) for row in rows),
+        **{name: None if value is None else round(value, 6) for name, value in means.items()},
         "intervals": {
             name: None if pair is None else [round(end, 6) for end in pair] for name, pair in ends.items()
-        }
+        },
     }

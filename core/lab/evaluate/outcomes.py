@@ -70,11 +70,10 @@ def stop_class(row: EpisodeRow, threshold: float | None) -> Stop:
 def failure_class(row: EpisodeRow) -> Failure:
     """What to call this episode in a list of failures, under the agent's own threshold.
 
-    "perfect": the evidence is exactly the support. With all support in and more: "wrong twin" when a chunk
-    that is no support was taken while some was still missing, else "complete and stopped late". With support
-    missing: "taken back" when only the review let go of it, "stopped early" when the threshold refused a
-    chunk that was support, else "right chunk too late": behind other chunks after the stop, or beyond the
-    budget.
+    With all support and more: "wrong twin" when another chunk was taken while some was still missing, else
+    "complete and stopped late". With support missing: "taken back" when only the review let go of it,
+    "stopped early" when the threshold refused a chunk that was support, else "right chunk too late": behind
+    other chunks after the stop, or beyond the budget.
     """
     n_steps = own_steps(row)
     earliest = completed_at(row)
@@ -98,9 +97,7 @@ GAMMA = 0.99
 
 def discounted_gains(row: EpisodeRow) -> list[float]:
     """For each choice, what was really still gained from its state on: gamma^(t* - t) times the reward at the
-    completing step t*, 0 after it.
-
-    The reward is 0.5 + 0.5 * |support| / |chosen|, as in training.
+    completing step t*, 0.5 + 0.5 * |support| / |chosen| as in training; 0 after it.
     """
     earliest = completed_at(row)
     if earliest is None:

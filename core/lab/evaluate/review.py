@@ -1,7 +1,4 @@
-"""What an agent's review would leave of the choices in rows.
-
-For any review threshold. The vectors of the chosen chunks alone are needed, but for an agent with a reranker.
-"""
+"""What an agent's review would leave of the choices in rows."""
 
 from __future__ import annotations
 
@@ -29,8 +26,8 @@ _BATCH = 64
 
 
 def choices_of(rows: Sequence[EpisodeRow], examples: Sequence[Example], agent: Agent) -> list[ExampleCorpus]:
-    """The rows' examples; only chosen chunks have own vectors, unless a reranker's part of Q hangs on all.
-    Raises ValueError unless they match.
+    """The rows' examples; only chosen chunks have own vectors, unless a reranker needs all. Raises ValueError
+    unless they match.
     """
     texts: dict[str, int] = {}
     for row, example in zip(rows, examples, strict=True):
@@ -72,55 +69,34 @@ def reviewed_under(
     stops: Sequence[Stop],
     thresholds: Sequence[float],
 ) -> Iterator[tuple[tuple[Stop, float | None], list[EpisodeRow]]]:
-    """The rows as each pair of a stop and a review threshold leaves them, one pair after the other, no review
-    being one of the latter.
-
-    One review at the highest threshold says in what order choices go and what each is worth then: a lower one
-    ends earlier in the same order.
+    """The rows as each pair of a stop and a review threshold leaves them, no review being one of the latter.
+    One review at the highest threshold says in what order choices go: a lower one ends earlier in it.
     """
     orders: dict[tuple[int, int], list[tuple[int, float]]] = {}
     for stop in stops:
         stopped_rows = [replace(row, stop_threshold=stop, kept=None) for row in rows]
         new = [i for i, row in enumerate(stopped_rows) if (i, own_steps(row)) not in orders]
         ends = [_end(stopped_rows[i], corpora[i], max(thresholds)) for i in new]
-        for i, (_, chosen, _), stopped in zip(new, ends, _reviews(ends, agent), strict=True):
+        reviews = [stopped for some in batches(ends, _BATCH) for stopped in agent.review(some)]
+        for i, (_, chosen, _), stopped in zip(new, ends, reviews, strict=True):
             worth = dict(zip(chosen, stopped.review, strict=False))  # nothing is said of a single choice
             orders[i, len(chosen)] = [(chunk_id, worth[chunk_id]) for chunk_id in stopped.taken_back]
         yield (stop, None), stopped_rows
         for threshold in thresholds:
-            yield (
-                (stop, threshold),
-                [
-                    _without(row, _gone(orders[i, own_steps(row)], threshold))
-                    for i, row in enumerate(stopped_rows)
-                ],
-            )
+            left = [_without(row, orders[i, own_steps(row)], threshold) for i, row in enumerate(stopped_rows)]
+            yield (stop, threshold), left
 
 
-def _gone(order: Sequence[tuple[int, float]], threshold: float) -> list[int]:
-    return [chunk_id for chunk_id, _ in takewhile(lambda choice: choice[1] < threshold, order)]
+def _without(row: EpisodeRow, order: Sequence[tuple[int, float]], threshold: float) -> EpisodeRow:
+    """`order`: choices as they go, and what each is worth then."""
+    gone = {chunk_id for chunk_id, _ in takewhile(lambda choice: choice[1] < threshold, order)}
+    return replace(row, kept=tuple(i for i in row.chosen[: own_steps(row)] if i not in gone))
 
 
-_End = tuple[Episode, tuple[int, ...], Stopped]
-
-
-def _reviews(ends: Sequence[_End], agent: Agent) -> list[Stopped]:
-    return [stopped for some in batches(ends, _BATCH) for stopped in agent.review(some)]
-
-
-def _without(row: EpisodeRow, taken_back: Sequence[int]) -> EpisodeRow:
-    return replace(
-        row, kept=tuple(chunk_id for chunk_id in row.chosen[: own_steps(row)] if chunk_id not in taken_back)
-    )
-
-
-def _end(row: EpisodeRow, corpus: ExampleCorpus, threshold: float) -> _End:
-    n_steps = own_steps(row)
-    config = EpisodeConfig(
-        step_budget=row.step_budget, stop_threshold=row.stop_threshold, review_threshold=threshold
-    )
-    return (
-        Episode(corpus.example.question, corpus, config),
-        row.chosen[:n_steps],
-        Stopped("threshold", n_steps),
-    )
+def _end(
+    row: EpisodeRow, corpus: ExampleCorpus, threshold: float
+) -> tuple[Episode, tuple[int, ...], Stopped]:
+    n_steps, stop = own_steps(row), row.stop_threshold
+    config = EpisodeConfig(step_budget=row.step_budget, stop_threshold=stop, review_threshold=threshold)
+    episode = Episode(corpus.example.question, corpus, config)
+    return episode, row.chosen[:n_steps], Stopped("threshold", n_steps)

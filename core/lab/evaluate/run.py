@@ -46,7 +46,6 @@ class Setting:
     length: int | None = None
     """Tokens of the haystack; None where the task has its own contexts."""
     chunk_tokens: int | None = None
-    """See `EpisodeRow.chunk_tokens`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +72,9 @@ def evaluate(
     batch: int = BATCH,
     store: VectorStore | None = None,
 ) -> Iterator[EpisodeRow]:
-    """A row per example, in order. `encoder` is the one whose vectors `retriever` searches; `on_progress` may
-    raise `Cancelled`; `store` keeps vectors.
-
-    `config.stop_threshold` is recorded as the agent's own and stops nothing, unless a beam plans with it.
-    Raises BadRequest for a budget that the encoder's states can't hold, ValueError for an example without
-    support.
+    """A row per example, in order. `encoder`: whose vectors `retriever` searches; `on_progress` may raise
+    `Cancelled`; `config.stop_threshold` is recorded as the agent's own and stops nothing, unless a beam plans
+    with it. Raises BadRequest for a budget that states can't hold, ValueError for an example without support.
     """
     unlabelled = next((example.id for example in examples if not example.support), None)
     if unlabelled is not None:
@@ -98,9 +94,8 @@ def evaluate(
         yield from rows
         done, spent = done + len(part), spent + time.perf_counter() - began
         if on_progress is not None:
-            on_progress(
-                EvaluationProgress("retrieving", done, len(examples), spent / done * (len(examples) - done))
-            )
+            left = spent / done * (len(examples) - done)
+            on_progress(EvaluationProgress("retrieving", done, len(examples), left))
 
 
 @dataclass(slots=True)
@@ -182,23 +177,23 @@ def _agent_paths(
             path, threshold = paths[i], configs[i].stop_threshold
             if threshold is None or min(path.best_q, default=threshold) >= threshold:
                 path.milliseconds += event.milliseconds  # with the look at which the agent would stop
-            path.best_q.append(_best_available(event, path.chosen))
+            assert event.scores is not None
+            available = np.ones(len(event.scores.q_values), dtype=bool)
+            available[path.chosen] = False
+            path.best_q.append(_best(event.scores.q_values, available))
             path.chosen.append(event.chunk_id)
             path.q_values.append(event.q_value)
     pairs = zip(episodes, paths, strict=True)
     going_on = [(episode, path) for episode, path in pairs if len(path.chosen) < len(episode.corpus)]
     looks = agent.look([(episode, path.chosen) for episode, path in going_on])
     for (_, path), look in zip(going_on, looks, strict=True):
-        path.best_q.append(float(look.scores.q_values[greedy(look.scores.q_values, look.available)[0]]))
+        path.best_q.append(_best(look.scores.q_values, look.available))
     return paths
 
 
-def _best_available(event: StepTaken, chosen: Sequence[int]) -> float:
-    """Largest Q that the agent could have taken."""
-    assert event.scores is not None
-    available = np.ones(len(event.scores.q_values), dtype=bool)
-    available[list(chosen)] = False
-    return float(event.scores.q_values[greedy(event.scores.q_values, available)[0]])
+def _best(q_values: np.ndarray, available: np.ndarray) -> float:
+    """Largest Q that the agent could take."""
+    return float(q_values[greedy(q_values, available)[0]])
 
 
 def _path(retriever: Retriever, corpus: ExampleCorpus, config: EpisodeConfig) -> _Path:
@@ -231,19 +226,13 @@ def with_answers(
     """The rows in order, with answer EM and F1 where the answer is known. `examples`: each row's own."""
     pairs = zip(rows, examples, strict=True)
     while batch := list(islice(pairs, BATCH)):
-        answerable = [(row, example) for row, example in batch if example.answers]
-        evidence = [
-            {chunk_id: example.chunks[chunk_id] for chunk_id in own_evidence(row)}
-            for row, example in answerable
-        ]
-        found = [() if row.method in SETS else own_evidence(row) for row, _ in answerable]
-        questions = [example.question for _, example in answerable]
+        answerable = [(row, own_evidence(row), example) for row, example in batch if example.answers]
+        evidence = [{i: example.chunks[i] for i in chunk_ids} for _, chunk_ids, example in answerable]
+        found = [() if row.method in SETS else chunk_ids for row, chunk_ids, _ in answerable]
+        questions = [example.question for _, _, example in answerable]
         answers = iter(answer_evidence(reader, questions, evidence, found))
         for row, example in batch:
-            if not example.answers:
-                yield row
-                continue
-            text = next(answers).text
-            yield replace(
-                row, answer_em=answer_em(text, example.answers), answer_f1=answer_f1(text, example.answers)
-            )
+            if example.answers:
+                text, known = next(answers).text, example.answers
+                row = replace(row, answer_em=answer_em(text, known), answer_f1=answer_f1(text, known))
+            yield row

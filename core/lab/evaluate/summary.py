@@ -21,9 +21,8 @@ def _own(row: EpisodeRow) -> tuple[int, ...]:
 
 
 def _tokens(row: EpisodeRow, evidence: tuple[int, ...]) -> float:
-    return float(
-        sum(tokens for chunk_id, tokens in zip(row.chosen, row.tokens, strict=True) if chunk_id in evidence)
-    )
+    pairs = zip(row.chosen, row.tokens, strict=True)
+    return float(sum(tokens for chunk_id, tokens in pairs if chunk_id in evidence))
 
 
 METRICS: dict[str, Callable[[EpisodeRow], float | None]] = {
@@ -68,7 +67,6 @@ COMPARED = (
     "steps",
     "stopped_perfectly",
 )
-"""Metrics of the paired test."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,6 @@ class Comparison:
 
     n: int
     n_left_out: int
-    """Questions that only one of the two has."""
     tests: dict[str, PairedTest | None]
 
 
@@ -110,12 +107,10 @@ def compare(first: Sequence[EpisodeRow], second: Sequence[EpisodeRow]) -> Compar
             "the two evaluations have no question in common; use the same task, split, length and seed for"
             " both"
         )
-    tests = {
-        name: paired_test(
-            [METRICS[name](ours[key]) for key in common], [METRICS[name](theirs[key]) for key in common]
-        )
-        for name in COMPARED
-    }
+    tests = {}
+    for name in COMPARED:
+        measured = ([METRICS[name](rows[key]) for key in common] for rows in (ours, theirs))
+        tests[name] = paired_test(*measured)
     return Comparison(len(common), len(ours) + len(theirs) - 2 * len(common), tests)
 
 

@@ -12,8 +12,9 @@ question.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -86,7 +87,8 @@ class ReadingCourse:
         self._tokenizer = tokenizer
         examples = {name: _answerable(of, part, data) for name, (of, part, _) in SETS.items()}
         everything = [example for several in examples.values() for example in several]
-        held = {plain(example.question) for example in everything if _is_held_out(example)}
+        asked_of_held = [example for example in everything if any(map(_is_held_out, _titles(example)))]
+        held = {plain(example.question) for example in asked_of_held}
         self._train = {
             name: [example for example in several if plain(example.question) not in held]
             for name, several in examples.items()
@@ -100,14 +102,10 @@ class ReadingCourse:
         self._untested = UntestedStories(babi_folder(data))
         natural = list(questions_in_chunks(*training_questions(data), tokenizer))
         learnable = [asked for asked in natural if asked.spans or not asked.support or _yes_or_no(asked)]
-        self._natural = [asked for asked in learnable if not _is_held_out_document(asked)]
-        self._natural_held = [asked for asked in natural if _is_held_out_document(asked)]
+        self._natural = [asked for asked in learnable if not _is_held_out(asked.question.document)]
+        self._natural_held = [asked for asked in natural if _is_held_out(asked.question.document)]
         Random("order of the reader's documents").shuffle(self._natural_held)
-        self._tellers: dict[str, Callable[[Random], Lesson]] = {
-            "babi": self._babi,
-            "stories": self._story,
-            "needles": self._needle,
-        }
+        self._tellers = {"babi": self._babi, "stories": self._story, "needles": self._needle}
 
     def draw(self, rng: Random, n: int) -> list[Lesson]:
         names = rng.choices(list(SHARES), list(SHARES.values()), k=n)
@@ -118,27 +116,20 @@ class ReadingCourse:
         rng = Random("validation of the reader")
         n_made = round(_VALIDATION_GENERATED * n)
         n_natural = min(len(self._natural_held), round(_VALIDATION_NATURAL * n))
-        examples = self._held_out[: n - n_made - n_natural]
-        names = list(self._tellers)
         natural = [
             _over_nearest(asked) if i % 2 else _lesson_of_document(asked, rng)
             for i, asked in enumerate(self._natural_held[:n_natural])
         ]
-        return (
-            natural
-            + [_lesson_of_example(example, rng) for example in examples]
-            + [self._tellers[names[i % len(names)]](rng) for i in range(n_made)]
-        )
+        examples = self._held_out[: n - n_made - n_natural]
+        lessons = natural + [_lesson_of_example(example, rng) for example in examples]
+        return lessons + [tell(rng) for tell in islice(cycle(self._tellers.values()), n_made)]
 
     def describe(self) -> dict[str, Any]:
-        questions = {name: len(several) for name, several in self._train.items()} | {
-            NATURAL: len(self._natural)
-        }
-        held = len(self._held_out) + len(self._natural_held)
+        train = self._train | {NATURAL: self._natural}
         return {
             "shares": SHARES,
-            "questions": questions,
-            "held_out": held,
+            "questions": {name: len(several) for name, several in train.items()},
+            "held_out": len(self._held_out) + len(self._natural_held),
             "test_stories_left_out": len(self._untested),
         }
 
@@ -150,19 +141,15 @@ class ReadingCourse:
         return _lesson_of_example(rng.choice(self._train[name]), rng)
 
     def _babi(self, rng: Random) -> Lesson:
-        story = self._untested.tell(rng.choice(TASKS), rng)
-        return self._lesson_of_story("babi", story, rng)
+        return self._lesson_of_story("babi", self._untested.tell(rng.choice(TASKS), rng), rng)
 
     def _story(self, rng: Random) -> Lesson:
         n_each = rng.choice((1, 2, 3))
         story = tell_story(rng, 9 * n_each + rng.randrange(21 * n_each + 1), 3 * n_each)
         question = rng.choice(story.questions)
-        facts = tuple(fact.text for fact in story.facts)
-        return self._lesson_of_story(
-            "stories",
-            BabiQuestion(question.question, facts, tuple(sorted(question.support)), question.answer),
-            rng,
-        )
+        facts, support = tuple(fact.text for fact in story.facts), tuple(sorted(question.support))
+        asked = BabiQuestion(question.question, facts, support, question.answer)
+        return self._lesson_of_story("stories", asked, rng)
 
     def _lesson_of_story(self, source: str, story: BabiQuestion, rng: Random) -> Lesson:
         """A story's deciding facts in order, perhaps among others; or facts that name nothing asked about."""
@@ -173,15 +160,13 @@ class ReadingCourse:
         if rng.random() < RETRIEVED:
             asked = set(question.lower().split())
             alike = [len(asked & set(fact.lower().split())) for fact in facts]
-            most_alike = sorted(range(len(alike)), key=lambda row: (-alike[row], rng.random()))
+            most_alike = sorted(range(len(facts)), key=lambda row: (-alike[row], rng.random()))
             rows = sorted(most_alike[: rng.randint(3, 6)])
         elif rng.random() > ALONE + AMONG:
             silent = [row for row in others if not named & set(facts[row].split())]
-            n = min(len(silent), rng.randint(1, _MOST_NOISE))
-            rows = sorted(rng.sample(silent, n))
+            rows = sorted(rng.sample(silent, min(len(silent), rng.randint(1, _MOST_NOISE))))
         else:
-            n = min(len(others), rng.randrange(_MOST_NOISE + 1))
-            among = rng.sample(others, n)
+            among = rng.sample(others, min(len(others), rng.randrange(_MOST_NOISE + 1)))
             rows = sorted({*story.support, *among})
         passages, places = self._with_noise([story.facts[row] for row in rows], rng)
         if not set(story.support) <= set(rows):
@@ -199,12 +184,10 @@ class ReadingCourse:
         return tuple(texts), [row for row, text in enumerate(texts) if text not in taken]
 
     def _needle(self, rng: Random) -> Lesson:
-        variant = rng.choice(
-            [name for name, kinds in VARIANTS.items() if kinds.n_asked * kinds.n_values == 1]
-        )
-        random_ids = VARIANTS[variant].kind == RANDOM_IDS
+        single = [name for name, kinds in VARIANTS.items() if kinds.n_asked * kinds.n_values == 1]
+        variant = rng.choice(single)
         hay = needle_hay(rng, variant, 3, self._tokenizer, "train")
-        example = needle_example(rng, variant, hay, 4 if random_ids else 5)
+        example = needle_example(rng, variant, hay, 4 if VARIANTS[variant].kind == RANDOM_IDS else 5)
         return _lesson_of_example(replace(example, task="needles", chunks=tuple(example.chunks)), rng)
 
 
@@ -220,7 +203,9 @@ def _answerable(name: str, part: str, data: Path | None) -> list[Example]:
 
 def _lesson_of_example(example: Example, rng: Random) -> Lesson:
     """A question over its support, over its support among others, or over others only."""
-    over_support, distractors = _over_support(example), _distractors(example)
+    over_support, wanted = _over_support(example), _phrases(example.answers)
+    others = [text for row, text in enumerate(example.chunks) if row not in example.support]
+    distractors = [text for text in others if not any(answer in plain(text) for answer in wanted)]
     kind = rng.random()
     if kind < ALONE or not distractors:
         return over_support
@@ -230,23 +215,21 @@ def _lesson_of_example(example: Example, rng: Random) -> Lesson:
     texts = [*over_support.passages, *drawn]
     order = rng.sample(range(len(texts)), len(texts))
     places = tuple(now for now, was in enumerate(order) if was in over_support.places)
-    return Lesson(
-        example.task, example.question, tuple(texts[row] for row in order), over_support.answers, places
-    )
+    return replace(over_support, passages=tuple(texts[row] for row in order), places=places)
 
 
 def _lesson_of_document(asked: QuestionInChunks, rng: Random) -> Lesson:
     """A question over the chunks with its quotes, their surroundings, chunks like them, or others only."""
-    wanted = [plain(answer) for answer in asked.question.answers if plain(answer) not in YES_OR_NO]
+    wanted = _phrases(asked.question.answers)
     others = [
         row
         for row in asked.nearest
         if row not in asked.support and not any(answer in plain(asked.texts[row]) for answer in wanted)
     ]
     drawn = rng.sample(others, min(len(others), rng.randint(1, MOST_DISTRACTORS)))
-    kind = rng.random()
+    kind, question = rng.random(), asked.question.question
     if not asked.support or (kind >= ALONE + AMONG and drawn):
-        return Lesson(NATURAL, asked.question.question, tuple(asked.texts[row] for row in sorted(drawn)), ())
+        return Lesson(NATURAL, question, tuple(asked.texts[row] for row in sorted(drawn)), ())
     narrow = rng.random() < NARROW
     rows = sorted({*asked.support, *(drawn if kind >= ALONE and not narrow else ())})
     cuts = {row: _surroundings(asked, row, rng) if narrow else (0, len(asked.texts[row])) for row in rows}
@@ -254,28 +237,18 @@ def _lesson_of_document(asked: QuestionInChunks, rng: Random) -> Lesson:
     spans = tuple(
         (rows.index(row), start - cuts[row][0], end - cuts[row][0]) for row, start, end in asked.spans
     )
-    answers = (
-        ("yes" if _yes_or_no(asked) == "yes" else "no",)
-        if not spans and _yes_or_no(asked)
-        else asked.question.answers
-    )
-    return Lesson(
-        NATURAL,
-        asked.question.question,
-        passages,
-        answers,
-        tuple(rows.index(row) for row in asked.support),
-        spans,
-    )
+    word = "" if spans else _yes_or_no(asked)
+    places = tuple(rows.index(row) for row in asked.support)
+    return Lesson(NATURAL, question, passages, (word,) if word else asked.question.answers, places, spans)
 
 
 def _over_nearest(asked: QuestionInChunks) -> Lesson:
     """A question over BM25's first chunks; no answer where neither support nor its words are there."""
     rows = sorted(asked.nearest[:RETRIEVED_CHUNKS])
     texts = tuple(asked.texts[row] for row in rows)
-    answers = [plain(answer) for answer in asked.question.answers if plain(answer) not in YES_OR_NO]
+    wanted = _phrases(asked.question.answers)
     is_there = bool(asked.support) and (
-        set(asked.support) <= set(rows) or any(answer in plain(text) for answer in answers for text in texts)
+        set(asked.support) <= set(rows) or any(answer in plain(text) for answer in wanted for text in texts)
     )
     return Lesson(NATURAL, asked.question.question, texts, asked.question.answers if is_there else ())
 
@@ -294,13 +267,8 @@ def _surroundings(asked: QuestionInChunks, row: int, rng: Random) -> tuple[int, 
 
 def _yes_or_no(asked: QuestionInChunks) -> str:
     """The accepted answer that is yes or no; empty without one."""
-    return next(
-        (word for answer in asked.question.answers if (word := plain(answer).rstrip(".")) in YES_OR_NO), ""
-    )
-
-
-def _is_held_out_document(asked: QuestionInChunks) -> bool:
-    return hashlib.sha256(asked.question.document.encode()).digest()[0] % HELD_OUT == 0
+    words = (plain(answer).rstrip(".") for answer in asked.question.answers)
+    return next((word for word in words if word in YES_OR_NO), "")
 
 
 def _over_support(example: Example) -> Lesson:
@@ -308,14 +276,16 @@ def _over_support(example: Example) -> Lesson:
     return Lesson(example.task, example.question, passages, example.answers, tuple(range(len(passages))))
 
 
-def _distractors(example: Example) -> list[str]:
-    """Passages that are no support and hold no accepted answer."""
-    answers = [plain(answer) for answer in example.answers if plain(answer) not in ("yes", "no")]
-    others = [text for row, text in enumerate(example.chunks) if row not in example.support]
-    return [text for text in others if not any(answer in plain(text) for answer in answers)]
+def _phrases(answers: Iterable[str]) -> list[str]:
+    """Accepted answers that can stand in a text, in plain letters."""
+    return [phrase for phrase in map(plain, answers) if phrase not in YES_OR_NO]
 
 
-def _is_held_out(example: Example) -> bool:
-    """By the title of a supporting passage, by its text where it has none."""
-    titles = (example.chunks[row].partition(": ")[0] for row in example.support)
-    return any(hashlib.sha256(plain(title).encode()).digest()[0] % HELD_OUT == 0 for title in titles)
+def _titles(example: Example) -> Iterator[str]:
+    """Of the supporting passages; the text of one that has none."""
+    return (plain(example.chunks[row].partition(": ")[0]) for row in example.support)
+
+
+def _is_held_out(name: str) -> bool:
+    """Whether a document, or a passage of that title, validates."""
+    return hashlib.sha256(name.encode()).digest()[0] % HELD_OUT == 0

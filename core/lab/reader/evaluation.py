@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from core.answer.protocol import Answer
 from core.answer.reader import ExtractiveReader
+from core.base.batches import batches
 from core.base.metrics import answer_accuracy, answer_em, answer_f1, fact_recall
 from core.base.rows import grouped, read_lines
 from core.lab.tasks.example import Example
@@ -67,9 +67,8 @@ def evaluate_answers(
     **about: Any,
 ) -> Iterator[AnswerRow]:
     """A row an example with an answer, in order. `evidence_of`: chunk ids by its id; `about`: of all rows."""
-    answerable = [example for example in examples if example.answers]
-    for done in range(0, len(answerable), BATCH):
-        batch = answerable[done : done + BATCH]
+    answerable, done = [example for example in examples if example.answers], 0
+    for batch in batches(answerable, BATCH):
         evidence = [sorted(evidence_of[example.id]) for example in batch]
         passages = [
             [example.chunks[chunk_id] for chunk_id in ids]
@@ -77,24 +76,19 @@ def evaluate_answers(
         ]
         answers = reader.read_many([example.question for example in batch], passages)
         for example, ids, answer in zip(batch, evidence, answers, strict=True):
-            yield _row(reader, example, ids, answer, about)
-        on_progress(done + len(batch), len(answerable))
-
-
-def _row(
-    reader: ExtractiveReader, example: Example, evidence: Sequence[int], answer: Answer, about: dict[str, Any]
-) -> AnswerRow:
-    return AnswerRow(
-        id=example.id,
-        task=example.task,
-        reader=reader.name,
-        fingerprint=reader.fingerprint,
-        n_passages=len(evidence),
-        support_found=fact_recall(evidence, example.support),
-        empty=not answer.text,
-        confidence=round(answer.confidence, 4),
-        em=answer_em(answer.text, example.answers),
-        f1=answer_f1(answer.text, example.answers),
-        accuracy=answer_accuracy(answer.text, example.answers),
-        **about,
-    )
+            yield AnswerRow(
+                id=example.id,
+                task=example.task,
+                reader=reader.name,
+                fingerprint=reader.fingerprint,
+                n_passages=len(ids),
+                support_found=fact_recall(ids, example.support),
+                empty=not answer.text,
+                confidence=round(answer.confidence, 4),
+                em=answer_em(answer.text, example.answers),
+                f1=answer_f1(answer.text, example.answers),
+                accuracy=answer_accuracy(answer.text, example.answers),
+                **about,
+            )
+        done += len(batch)
+        on_progress(done, len(answerable))

@@ -9,14 +9,13 @@ chooses which is kept, and confidence is calibrated on them.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import torch
-from torch import nn
 
 from core.answer.checkpoint import (
     ADAPTER_FOLDER,
@@ -73,8 +72,8 @@ class ReaderConfig(LowRankConfig):
         check_numbers(self, LEAST | {"lessons": 1, "window": 96, "longest_answer": 1}, ABOVE_0)
 
 
-class ReaderTrainer:
-    """One training, a `Learner`."""
+class ReaderTrainer(Sitting):
+    """One training."""
 
     kind, last_file = "reader", SPEC_FILE
 
@@ -92,26 +91,27 @@ class ReaderTrainer:
         self.config, self.course = config, course
         self.device = find_device(device)
         self._base = find_base(base)
-        local = Path(base).is_dir()
         self.spec = ReaderSpec(
             name=name,
-            base="." if local else base,
+            base="." if Path(base).is_dir() else base,
             base_sha256=sha256_of(self._base / "model.safetensors"),
             window=config.window,
             longest_answer=config.longest_answer,
         )
         self.tokenizer = FastTokenizer(self._base)
-        self.network = self._new_network()
+        encoder = low_rank_encoder(self._base, config, self.device)
+        if config.window > max_positions_of(encoder):
+            raise BadRequest(
+                f"window {config.window} is above {max_positions_of(encoder)}, what the encoder reads; choose"
+                " a smaller one"
+            )
+        network = ReaderNetwork(encoder, config.longest_answer, self.tokenizer.pad_id)
+        self.network = network.to(self.device)
         if config.start_from is not None:
             self._start_from(Path(config.start_from))
-        self._heads = nn.ModuleDict(self.network.heads)
-        self.descent = low_rank_descent(self.network.encoder, self._heads, config)
+        self.descent = low_rank_descent(self.network, config)
         wanted = {"config": asdict(config), "reader": self.spec.model_dump(mode="json"), "data": course.name}
-        self.sitting = Sitting(folder, wanted, self)
-
-    def run(self) -> Generator[TrainEvent]:
-        """See `Sitting.run`."""
-        return self.sitting.run()
+        super().__init__(folder, wanted)
 
     def begin(self) -> TrainEvent:
         self._validation = self.course.validation(self.config.n_validation)
@@ -128,15 +128,15 @@ class ReaderTrainer:
         rate = self.config.rate(update)
         parts = batches_by_length([len(window.ids) for window, _ in learned], _BATCH_TOKENS[self.device.type])
         total, norm = self.descent.step(rate, self.config.clip, list(parts), loss_of)
-        return {
-            "rate": rate,
-            "loss": round(total, 4),
-            "gradient_norm": round(norm, 3),
-            "n": len(learned),
-        }
+        figures = {"rate": rate, "loss": round(total, 4), "gradient_norm": round(norm, 3)}
+        return figures | {"n": len(learned)}
 
     def validate(self, candidate: Path, record: TrainEvent) -> Validation:
-        self._save(candidate, self.spec)
+        if self.spec.base == ".":
+            shutil.copytree(self._base, candidate / "base")
+        save_adapter(candidate / ADAPTER_FOLDER, low_rank_changes(self.network.encoder), self.spec.base)
+        save_heads(candidate, self.network.heads)
+        write_reader_spec(candidate, self.spec)
         tuning = tune(ExtractiveReader(candidate, str(self.device)), self._validation)
         training = {"data": self.course.name, **record, "config": asdict(self.config)}
         training["lessons"] = self.course.describe()
@@ -147,7 +147,7 @@ class ReaderTrainer:
         return Validation(told, f1, tuning.standard_error)
 
     def state(self) -> dict[str, torch.Tensor]:
-        return low_rank_state(self.network.encoder, self._heads)
+        return low_rank_state(self.network)
 
     def _window(self, lesson: Lesson, rng: Random) -> tuple[Window, np.ndarray] | None:
         """A window to learn and what is right in it; None where no window holds the whole answer."""
@@ -170,15 +170,6 @@ class ReaderTrainer:
             gold[row, n_spans:] = right[-n_classes:]
         return marginal_loss(logits, torch.from_numpy(gold).to(self.device))
 
-    def _new_network(self) -> ReaderNetwork:
-        encoder = low_rank_encoder(self._base, self.config, self.device)
-        if self.config.window > max_positions_of(encoder):
-            raise BadRequest(
-                f"window {self.config.window} is above {max_positions_of(encoder)}, what the encoder reads;"
-                " choose a smaller one"
-            )
-        return ReaderNetwork(encoder, self.config.longest_answer, self.tokenizer.pad_id).to(self.device)
-
     def _start_from(self, folder: Path) -> None:
         """Takes over the adapter and the heads of a reader. Raises BadCheckpoint where they don't fit."""
         start = read_reader_spec(folder)
@@ -189,14 +180,6 @@ class ReaderTrainer:
             )
         load_adapter(folder / ADAPTER_FOLDER, low_rank_changes(self.network.encoder), start.name)
         load_heads(folder, self.network.heads, start.name)
-
-    def _save(self, folder: Path, spec: ReaderSpec) -> None:
-        """The reader as it would be served, into an empty folder."""
-        if spec.base == ".":
-            shutil.copytree(self._base, folder / "base")
-        save_adapter(folder / ADAPTER_FOLDER, low_rank_changes(self.network.encoder), spec.base)
-        save_heads(folder, self.network.heads)
-        write_reader_spec(folder, spec)
 
 
 def tuned(spec: ReaderSpec, tuning: Tuning) -> ReaderSpec:

@@ -66,9 +66,8 @@ def tune(
     Confidence, and what is shown, are fitted on what was `found` where there is any; it scores nothing.
     """
     readings = _readings(reader, lessons)
-    scored = {
-        tried: _outcomes(reader, readings, lessons, tried) for tried in (BIASES if bias is None else [bias])
-    }
+    biases = BIASES if bias is None else [bias]
+    scored = {tried: _outcomes(reader, readings, lessons, tried) for tried in biases}
     bias = max(scored, key=lambda tried: (round(float(scored[tried]["f1"].mean()), 6), -abs(tried)))
     outcomes = scored[bias]
     sources = np.array([lesson.source for lesson in lessons])

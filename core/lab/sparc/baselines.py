@@ -19,10 +19,9 @@ and, which need a language model, other ways to ask one:
     resrag-llm   the evidence set that the model writes (RES-RAG section 3), an answer from it
 
 Self-RAG and Search-R1 train a model; here they are prompts, as Self-RAG is in the SPARC-RAG paper. Raw
-chunks pile up here, no note is kept, so their number is bounded as in the paper's `global_max_num_paras`.
-Where there is no language model a reader gives the answers. It is not sampled, so where a model would
-answer again, the reader reads what another strategy finds; its reasoning sentence is the sentence of the
-evidence that says most of what is asked; its confidence is its own.
+chunks pile up, so their number is bounded as in the paper's `global_max_num_paras`. Without a language model
+a reader answers: where a model would answer again, it reads what another strategy finds; its reasoning
+sentence is that of the evidence which says most of what is asked; its confidence is its own.
 """
 
 from __future__ import annotations
@@ -53,7 +52,6 @@ from core.methods.sparc.words import sentences
 
 Reply = TypeVar("Reply", bound=BaseModel)
 MAX_PARAGRAPHS = 15
-"""Most chunks that pile up."""
 CONFIDENT, ATTEMPTS = 0.7, 3
 """Of the sequential baseline."""
 SAMPLED = 0.7
@@ -180,19 +178,14 @@ class _Bench:
         turn = replace(self.turn, temperature=SAMPLED, seed=self.turn.seed + number)
         return self.answer(self.search(strategy, self.question), turn)
 
-    @property
-    def model(self) -> Llm:
-        """Of a baseline that is nothing without one."""
-        assert self.llm is not None
-        return self.llm
-
     def ask(
         self, name: str, schema: type[Reply], ids: Sequence[int], temperature: float, **values: str
     ) -> Reply:
         """What the model says of the question and some chunks."""
         passages = numbered("passage", map(self.retrievals.text, ids))
         told = {"question": quoted("question", self.question), "passages": passages, **values}
-        reply, cost = ask(self.model, prompt(name, told), schema, self.turn, temperature)
+        assert self.llm is not None
+        reply, cost = ask(self.llm, prompt(name, told), schema, self.turn, temperature)
         self.cost += cost
         return reply
 
@@ -211,12 +204,12 @@ def run_baseline(
     llm: Llm | None = None,
     plain: tuple[Searchable, DualEncoder] | None = None,
 ) -> BaselineTrace:
-    """One question through a baseline. `llm` is the model that `agents` ask, if any; `plain`: the chunks
-    under an untrained encoder, which rank what an evidence set is written from.
+    """One question through a baseline. `llm`: the model that `agents` ask, if any; `plain`: the chunks under
+    an untrained encoder, which rank what an evidence set is written from.
 
     `config.strategies` says what is searched with, its first in the order qrag, dense, bm25 where only one is
-    needed. Where a language model fails or a budget is used up there is no answer, and one step with all that
-    it took. Raises BadRequest, LlmCancelled.
+    needed. Where a model fails or a budget is used up there is no answer, and one step with all that it took.
+    Raises BadRequest, LlmCancelled.
     """
     if name not in BASELINES:
         raise BadRequest(f"baseline {name!r} does not exist; choose among {', '.join(BASELINES)}")
@@ -344,11 +337,12 @@ def _search_r1(bench: _Bench) -> _Attempt:
 
 
 def _resrag_llm(bench: _Bench) -> _Attempt:
+    assert bench.llm is not None
     assert bench.plain is not None
     corpus, encoder = bench.plain
     config = EpisodeConfig(step_budget=bench.config.k)
     task = set_prompt(bench.question, corpus, config, encoder, SET_CONTEXT_TOKENS)
-    action, cost = ask(bench.model, task.messages, task.schema, bench.turn, 0.0)
+    action, cost = ask(bench.llm, task.messages, task.schema, bench.turn, 0.0)
     bench.cost += cost
     bench.queries.append(bench.question)
     return bench.answer(taken_by(action, corpus.borders, bench.config.k))

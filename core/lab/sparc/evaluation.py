@@ -1,8 +1,8 @@
 """Questions over a pooled corpus through SPARC and its baselines.
 
-As in the papers, one corpus has all paragraphs of a set's questions; those that stand under several are kept
-once. Of every method's evidence the first k chunks count, so that all are compared at the same size. A row
-holds ids, counts and scores, no texts; a run of some depth gives a row for each smaller one as well.
+One corpus has all paragraphs of a set's questions. Of every method's evidence the first k chunks count, so
+that all are compared at the same size. A row holds ids, counts and scores, no texts; a run of some depth
+gives a row for each smaller one as well.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -54,7 +54,6 @@ class SparcRow:
     checkpoint: str
     """Agent behind the strategy qrag."""
     fingerprint: str
-    """Of that agent."""
     strategies: tuple[Strategy, ...]
     """What could be searched with; of a baseline with a single search, the one."""
     width: int
@@ -78,7 +77,6 @@ class SparcRow:
     seconds: float
     """Wall clock, branches at the same time, indexes being there."""
     empty: bool
-    """No answer was given."""
     confidence: float | None
     em: float
     f1: float
@@ -172,16 +170,6 @@ STUDIED: dict[str, tuple[SparcVariation, ...]] = {
         SparcVariation(config=SparcConfig(width=2, k=WINDOW_K), depths=(2, 4)),
     ),
 }
-"""What the rows of each study are made of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Replies:
-    """How a language model replied."""
-
-    retries: int = 0
-    unfit: int = 0
-    silent: int = 0
 
 
 class Tally:
@@ -189,13 +177,13 @@ class Tally:
 
     def __init__(self, llm: Llm) -> None:
         self._llm, self.name, self.reply_tokens = llm, llm.name, llm.reply_tokens
-        self.replies = Replies()
-        """Since the last `restart`."""
         self._counting = Lock()
+        self.restart()
 
     def restart(self) -> None:
         """Counts from 0."""
-        self.replies = Replies()
+        self.replies: dict[str, Any] = {"retries": 0, "unfit": 0, "silent": 0}
+        """As `SparcRow` says."""
 
     def chat(
         self,
@@ -210,16 +198,16 @@ class Tally:
         try:
             reply = self._llm.chat(messages, sampling, schema=schema, draft=draft, cancelled=cancelled)
         except LlmError as error:
-            is_unfit = isinstance(error, UnfitReply)
-            self._count(max(0, error.spent.calls - 1), is_unfit, not is_unfit)
+            failure = "unfit" if isinstance(error, UnfitReply) else "silent"
+            self._count(retries=max(0, error.spent.calls - 1), **{failure: 1})
             raise
-        self._count(reply.n_attempts - 1)
+        self._count(retries=reply.n_attempts - 1)
         return reply
 
-    def _count(self, retries: int, unfit: bool = False, silent: bool = False) -> None:
+    def _count(self, **more: int) -> None:
         with self._counting:
-            so_far = self.replies
-            self.replies = Replies(so_far.retries + retries, so_far.unfit + unfit, so_far.silent + silent)
+            for name, n in more.items():
+                self.replies[name] += n
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +219,6 @@ class Ground:
     """The one that `retrievals` searches."""
     agents: Callable[[SparcConfig], SparcAgents]
     llm: Tally | None
-    """The model that `agents` ask, if any."""
     plain: tuple[Searchable, DualEncoder] | None
     """The chunks under an untrained encoder."""
     count: Callable[[Sequence[str]], Sequence[int]]
@@ -247,9 +234,8 @@ def evaluate_sparc(
     known: Sequence[SparcRow] = (),
     on_progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Iterator[SparcRow]:
-    """Rows, all variations a question, but those whose rows are `known`. Without a language model the
-    baselines that are nothing without one are left out. Raises ValueError for a question without support or
-    answer.
+    """Rows, all variations a question, but those that are `known`, and without a model those of PROMPTED.
+    Raises ValueError for a question without support or answer.
     """
     unlabelled = next((example.id for example in examples if not (example.support and example.answers)), None)
     if unlabelled is not None:
@@ -265,11 +251,10 @@ def evaluate_sparc(
             if (example.task, example.id) not in rows_made:
                 if ground.llm is not None:
                     ground.llm.restart()
-                yield from (
-                    _sparc_rows(example, variation, ground)
-                    if variation.method == SPARC
-                    else [_baseline_row(example, variation, ground)]
-                )
+                if variation.method == SPARC:
+                    yield from _sparc_rows(example, variation, ground)
+                else:
+                    yield _baseline_row(example, variation, ground)
             done += 1
             on_progress(done, total)
 
@@ -310,33 +295,20 @@ def _sparc_rows(example: Example, variation: SparcVariation, ground: Ground) -> 
 def _second_round(trace: SparcTrace) -> tuple[int, ...] | None:
     if len(trace.rounds) < 2:
         return None
-    return tuple(
-        dict.fromkeys(
-            chunk.chunk_id
-            for branch in trace.rounds[1].branches
-            if branch.retrieved
-            for chunk in branch.retrieved.found
-        )
-    )
+    retrieved = [branch.retrieved for branch in trace.rounds[1].branches if branch.retrieved]
+    return tuple(dict.fromkeys(chunk.chunk_id for one in retrieved for chunk in one.found))
 
 
 def _baseline_row(example: Example, variation: SparcVariation, ground: Ground) -> SparcRow:
-    config = variation.config
+    method, config = variation.method, variation.config
     began = time.perf_counter()
-    trace = run_baseline(
-        variation.method,
-        example.question,
-        ground.agents(config),
-        ground.retrievals,
-        config,
-        ground.llm,
-        ground.plain,
-    )
+    asked = (method, example.question, ground.agents(config), ground.retrievals, config)
+    trace = run_baseline(*asked, ground.llm, ground.plain)
     return _row(
         example,
         ground,
         replace(config, depth=1),
-        method=variation.method,
+        method=method,
         agents=trace.agents,
         evidence=trace.evidence,
         answer=trace.answer,
@@ -381,7 +353,7 @@ def _row(
         em=answer_em(answer, example.answers),
         f1=answer_f1(answer, example.answers),
         accuracy=answer_accuracy(answer, example.answers),
-        **({} if ground.llm is None else asdict(ground.llm.replies)),
+        **({} if ground.llm is None else ground.llm.replies),
         **ground.about,
         **more,
     )

@@ -23,7 +23,6 @@ from core.lab.studies.tables import check_any, filled, paired
 from core.views.charts import Cell, Report, Table, mean_with_interval, with_p
 
 CHOSEN = "auto"
-"""The method that the others are tested against."""
 NOVELS, MANUALS, PAGES = "novels", "manuals, meetings", "pages, essays, lists"
 Asked = tuple[str, str, list[DocumentRow]]
 """A kind of document, a method, and the rows of all methods over such documents."""
@@ -45,21 +44,16 @@ def kind_of(name: str) -> str:
 def documents(rows: Sequence[DocumentRow], kinds: Sequence[str] = (NOVELS, MANUALS, PAGES)) -> Report:
     """A line a kind of document and method, then a line a method over all. Raises BadRequest for no rows."""
     check_any(rows, "make some with evaluate-documents --rows FILE")
-    groups = [(kind, [row for row in rows if kind_of(row.document) == kind]) for kind in kinds]
+    groups = {kind: [row for row in rows if kind_of(row.document) == kind] for kind in kinds}
     methods = dict.fromkeys(row.method for row in rows)
-    asked = [
-        (kind, method, group) for kind, group in [*groups, ("all", list(rows))] if group for method in methods
-    ]
+    by_kind = groups | {"all": [*rows]}
+    asked = [(kind, method, group) for kind, group in by_kind.items() if group for method in methods]
     tables = [filled("Found", _FOUND, asked), filled("Answered", _ANSWERED, asked)]
     if all(row.answer_state is not None for row in rows):
         tables.append(filled("Told", _TOLD, asked))
     chosen = [row for row in rows if row.method == CHOSEN]
     checkpoints = sorted({row.checkpoint for row in chosen})
-    judged = [
-        (agent, size, questions)
-        for agent in checkpoints
-        for size, questions in questions_by_size(chosen, agent).items()
-    ]
+    judged = [(name, *by_size) for name in checkpoints for by_size in questions_by_size(chosen, name).items()]
     if judged:
         cells = tuple(line for _, size, questions in judged for line in _told_complete(size, questions))
         tables.append(Table("Completeness, as the lead of Q tells it", _COMPLETENESS, cells))
@@ -90,11 +84,8 @@ def _told_complete(size: int, judged: JudgedQuestions) -> Iterator[tuple[Cell, .
 
 
 def _calibrated(agent: str, size: int, judged: JudgedQuestions) -> str:
-    auc = "" if judged.auc is None else f", AUC {judged.auc:.2f}"
-    return (
-        f"{agent}, {size} chunks: completeness said of each document by a curve of the others"
-        f" (ECE {judged.ece:.2f}{auc})."
-    )
+    error = f"ECE {judged.ece:.2f}" + ("" if judged.auc is None else f", AUC {judged.auc:.2f}")
+    return f"{agent}, {size} chunks: completeness said of each document by a curve of the others ({error})."
 
 
 def _own(asked: Asked, *, quotes: bool | None = None) -> list[DocumentRow]:
@@ -126,10 +117,8 @@ def _calibration_error(asked: Asked) -> float | None:
 
 def _told(asked: Asked, states: Sequence[State], *, right: bool | None, quotes: bool = True) -> float | None:
     """Share of the questions that are told in these states, and right or wrong where that is asked."""
-    return mean(
-        float(row.answer_state in states and right in (None, _is_right(row)))
-        for row in _own(asked, quotes=quotes)
-    )
+    own = _own(asked, quotes=quotes)
+    return mean(float(row.answer_state in states and right in (None, _is_right(row))) for row in own)
 
 
 def _is_right(row: DocumentRow) -> bool:
@@ -169,4 +158,3 @@ _TOLD = _NAMED | {
     "none there, answered": partial(_told, states=("answer",), right=None, quotes=False),
     "none there, guessed": partial(_told, states=("guess",), right=None, quotes=False),
 }
-"""Of rows that know their state."""

@@ -1,11 +1,10 @@
 """What evidence of every size costs and brings.
 
 At equal tokens, RES-RAG is compared with a mixture of two settings of another method, whose mean tokens lie
-around those of RES-RAG. A question's score is mixed from its scores under the two, with the same shares for
-all questions, so that the means of the tokens are equal. The same rows tell of several readers or language
-models that answer from the same sets (section 4.4), and of rewards left out or changed (table 2, section
-4.3): policies are then named VARIANT-SEED, a question's score is its mean over the seeds, and every variant
-is tested against the whole reward, question by question.
+around those of RES-RAG: a question's score is mixed from its scores under the two, with the same shares for
+all questions. The same rows tell of several readers or language models that answer from the same sets
+(section 4.4), and of rewards left out or changed (table 2, section 4.3): policies are then named
+VARIANT-SEED, and a question's score is its mean over the seeds.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ class FrontierRow:
     """Of the answer read from it; an empty one has 0."""
     em: tuple[float, ...]
     recall: tuple[float, ...]
-    """Share of the support among the evidence."""
     support_f1: tuple[float, ...]
 
 
@@ -89,7 +87,6 @@ class Curve:
     policy: str
     reader: str
     n: int
-    """Questions."""
     settings: Means
     tokens: Means
     f1: Means
@@ -124,17 +121,12 @@ def frontier(rows: Group) -> Report:
     groups = group_frontier(rows)
     check_any(groups, "evaluate at least one question")
     ours, theirs = ([g for g in groups if (g[0].method == RESRAG) is own] for own in (True, False))
-    tests = [
-        line
-        for group in ours
-        for other in theirs
-        if other[0].task == group[0].task
-        for line in _against(group, other)
-    ]
+    pairs = [(own, other) for own in ours for other in theirs if other[0].task == own[0].task]
+    tests = tuple(line for own, other in pairs for line in _against(own, other))
     sized = tuple(line for group in groups for line in _sized(group))
     tables = (
         Table("Evidence and what it brings", _SIZED, sized),
-        Table("At equal evidence tokens", _AGAINST, tuple(tests)),
+        Table("At equal evidence tokens", _AGAINST, tests),
     )
     return Report("frontier", tables, tuple(_charts(rows)), tuple(dict.fromkeys(map(_conditions, groups))))
 
@@ -206,8 +198,8 @@ def _difference(test: PairedTest | None) -> str | None:
 
 
 def mixture(costs: Sequence[float], wanted: float) -> tuple[int, int, float] | None:
-    """(cheaper setting, dearer setting, share of the dearer) that cost as much as wanted; None where all cost
-    more, or all less.
+    """(cheaper setting, dearer setting, its share) that cost as much as wanted; None where all cost more, or
+    less.
 
     >>> mixture([10.0, 20.0, 40.0], 25.0), mixture([10.0, 20.0], 21.0)
     ((1, 2, 0.25), None)
@@ -275,8 +267,8 @@ _COLUMNS = (
 
 
 def set_ablations(rows: Group) -> Report:
-    """One table, a line a variant and budget, over the questions that all policies have. Raises BadRequest
-    where a policy is named otherwise, or none has the whole reward.
+    """A line a variant and budget, over the questions that all policies have. Raises BadRequest where a
+    policy is named otherwise, or none has the whole reward.
     """
     variants: dict[str, dict[str, list[dict[str, FrontierRow]]]] = {}
     """By task and variant its seeds, each by question."""
@@ -325,9 +317,7 @@ def _over_seeds(seeds: Sequence[Group], column: str) -> np.ndarray:
 
 def _means(seeds: Sequence[Group], place: int) -> tuple[Cell, ...]:
     """The columns from chunks to support F1."""
-    chunks, tokens, f1, em, recall, support_f1 = (
-        float(_over_seeds(seeds, column)[place].mean())
-        for column in ("chunks", "tokens", "f1", "em", "recall", "support_f1")
-    )
+    names = ("chunks", "tokens", "f1", "em", "recall", "support_f1")
+    chunks, tokens, f1, *rest = (float(_over_seeds(seeds, name)[place].mean()) for name in names)
     by_seed = ", ".join(f"{means_of(seed, 'f1')[place]:.3f}" for seed in seeds)
-    return (f"{chunks:.2f}", f"{tokens:.0f}", f1, by_seed, em, recall, support_f1)
+    return (f"{chunks:.2f}", f"{tokens:.0f}", f1, by_seed, *rest)

@@ -1,11 +1,9 @@
 """The rows of the quality-cost frontier.
 
 Every question goes through every method, at every size of evidence. One search serves all sizes where a
-smaller bound gives the beginning of a larger one: top-k, hybrid and threshold. RES-RAG's policy sees its
-budget and so chooses for each. A Q-RAG agent goes to the largest size and is cut where its best Q falls below
-each threshold; a run of SPARC is cut at each depth, and its final evidence counts, not its own answer. One
-reader or language model answers from every distinct set once; a reply that is no answer counts as an empty
-one.
+smaller bound gives the beginning of a larger one. RES-RAG's policy sees its budget and so chooses for each. A
+Q-RAG agent is cut where its best Q falls below each threshold, a run of SPARC at each depth, and its final
+evidence counts, not its own answer. One reader or language model answers from every distinct set once.
 """
 
 from __future__ import annotations
@@ -71,8 +69,8 @@ def frontier_questions(
     data: Path | None = None,
     part: Literal["train", "test"] = "test",
 ) -> list[SetQuestion]:
-    """The first n questions of a part; `name`: of `NATURAL`, whose validation part is its test, or of a set.
-    Raises BadRequest.
+    """The first n of a part; `name`: of `NATURAL`, whose test is its validation, or of a set. Raises
+    BadRequest.
     """
     if name not in NATURAL:
         return set_questions(name, part, n, tokenizer, data)
@@ -107,12 +105,18 @@ class Sized:
 
     name: str
     policy: str
-    """See `FrontierRow.policy`."""
     settings: tuple[float, ...]
     encoders: tuple[DualEncoder, ...]
-    """Whose vectors it searches."""
     sets: Callable[[Asked], list[tuple[int, ...]]]
     """What it takes at each setting, best first."""
+
+
+def other_methods(
+    agent: DualEncoder, thresholds: tuple[float, ...], plain: DualEncoder, reader: Reader
+) -> list[Sized]:
+    """All but RES-RAG. `plain`: untrained."""
+    own = agent_method(agent, thresholds)
+    return [*plain_methods(plain), own, *sparc_methods(agent, plain, reader)]
 
 
 def plain_methods(encoder: DualEncoder) -> list[Sized]:
@@ -179,8 +183,8 @@ def agent_method(encoder: DualEncoder, thresholds: tuple[float, ...]) -> Sized:
 
 
 def stop_thresholds(encoder: DualEncoder, questions: Sequence[SetQuestion]) -> tuple[float, ...]:
-    """A threshold of Q for each of `SIZES`: the one that so many of an episode's choices reach, on average,
-    when nothing stops it before the largest size. Raises BadRequest without questions.
+    """A threshold of Q for each of `SIZES`: the one that so many choices of an episode reach on average, when
+    nothing stops it. Raises BadRequest without questions.
     """
     if not questions:
         raise BadRequest("a training part has no question to choose stop thresholds on; name other sets")
@@ -261,16 +265,12 @@ def frontier_rows(
     corpora = {encoder: [corpus for _, corpus in indexed(questions, encoder)] for encoder in encoders}
     for first in range(0, len(questions), BATCH):
         part = questions[first : first + BATCH]
-        chosen = [
-            [method.sets(asked) for method in methods]
-            for asked in (
-                Asked(question.question, {encoder: own[first + i] for encoder, own in corpora.items()})
-                for i, question in enumerate(part)
-            )
-        ]
-        wanted = {
-            (i, tuple(sorted(ids))): None for i, sets in enumerate(chosen) for own in sets for ids in own
-        }
+        chosen = []
+        for i, question in enumerate(part, start=first):
+            asked = Asked(question.question, {encoder: own[i] for encoder, own in corpora.items()})
+            chosen.append([method.sets(asked) for method in methods])
+        keys = ((i, tuple(sorted(ids))) for i, sets in enumerate(chosen) for own in sets for ids in own)
+        wanted = list(dict.fromkeys(keys))
         passages = [[part[i].workspace[chunk_id].text for chunk_id in ids] for i, ids in wanted]
         answers = answering.texts([part[i].question for i, _ in wanted], passages)
         texts = dict(zip(wanted, answers, strict=True))

@@ -81,4 +81,3 @@ STUDIES = {
     ),
 }
 TRAININGS = ("curves", "ablations", "alpha", "lambda", "tunings")
-"""Those that compare trainings."""

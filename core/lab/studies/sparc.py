@@ -27,7 +27,6 @@ SCORES: dict[str, Callable[[SparcRow], float | None]] = {
     "F1": lambda row: row.f1,
     "accuracy": lambda row: row.accuracy,
 }
-"""With intervals."""
 
 
 def sparc(rows: Sequence[SparcRow]) -> Report:
@@ -37,11 +36,12 @@ def sparc(rows: Sequence[SparcRow]) -> Report:
     name = partial(_name, several=len({group[0].agents for group in groups}) > 1)
     deepest, named = _deepest(groups), {"method": name}
     second_round = filter(_second_round, deepest)
+    asking = [group for group in groups if any(row.calls for row in group)]
     tables = [
         _scores(groups, name),
         filled("Recall of the second round's searches alone", _SECOND_ROUND | named, second_round),
         filled("Stops", _STOPS | named, deepest),
-        filled("The language model's replies", _REPLIES | named, filter(_asks_model, groups)),
+        filled("The language model's replies", _REPLIES | named, asking),
     ]
     notes = dict.fromkeys(map(_conditions, groups))
     return Report(
@@ -116,10 +116,6 @@ def _second_round(group: Group) -> list[float]:
     return [fact_recall(row.second_round, row.support) for row in group if row.second_round is not None]
 
 
-def _accepted(group: Group) -> list[SparcRow]:
-    return [row for row in group if row.stop_reason == "accepted"]
-
-
 _KIND: dict[str, Callable[[Group], Cell]] = {
     "task": lambda group: group[0].task,
     "method": _name,
@@ -134,14 +130,12 @@ _STOPS = _KIND | {
     "accepted before the depth was used up": lambda group: mean_with_interval(
         [float(row.stop_reason == "accepted") for row in group]
     ),
-    "of these wrong": lambda group: mean_with_interval([1.0 - row.accuracy for row in _accepted(group)]),
+    "of these wrong": lambda group: mean_with_interval(
+        [1.0 - row.accuracy for row in group if row.stop_reason == "accepted"]
+    ),
     "mean rounds": lambda group: shown_mean((float(row.rounds) for row in group), 2),
 }
 """How often an accepted answer was wrong, and how deep runs went (figure 7, table 3)."""
-
-
-def _asks_model(group: Group) -> bool:
-    return any(row.calls for row in group)
 
 
 def _a_question(count: Callable[[SparcRow], int]) -> Callable[[Group], Cell]:
@@ -156,7 +150,6 @@ _REPLIES = _KIND | {
     "no reply": _a_question(lambda row: row.silent),
     "no answer in the end": lambda group: mean_with_interval([float(row.empty) for row in group]),
 }
-"""What a language model cost beside its tokens, and where it failed."""
 
 
 def _deepest(groups: Sequence[Group]) -> list[Group]:

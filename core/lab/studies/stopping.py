@@ -17,13 +17,12 @@ from core.base.metrics import fact_em, fact_f1, fact_recall, false_positive_rate
 from core.base.rows import EpisodeRow, group_rows
 from core.base.statistics import mean
 from core.lab.evaluate.outcomes import completed_at, discounted_gains, oracle_steps, steps_taken, stop_class
-from core.lab.studies.tables import Group, check_greedy, conditions, subject_name
+from core.lab.studies.tables import Group, check_greedy, conditions, lines_of, subject_name
 from core.views.charts import Chart, Line, Report, Table
 
 THRESHOLDS = tuple(round(-0.1 + 0.1 * i, 1) for i in range(13))
 """Those of Q-RAG tables 4 and 5."""
 BINS = 10
-"""Of the reliability diagram."""
 
 
 def early_stopping(rows: Sequence[EpisodeRow]) -> Report:
@@ -62,21 +61,16 @@ def _at(group: Group, threshold: float | None) -> dict[str, float | None]:
 
 def _table(name: str, group: Group, points: Sequence[dict[str, float | None]]) -> Table:
     own, oracle = group[0].stop_threshold, _at(group, None)
-    lines = [
-        (f"{threshold:.2f}", *point.values()) for threshold, point in zip(THRESHOLDS, points, strict=True)
-    ]
+    named = [(f"{threshold:.2f}", point) for threshold, point in zip(THRESHOLDS, points, strict=True)]
     if own is not None:
-        lines.append((f"own, {own:g}", *_at(group, own).values()))
-    lines.append(("oracle", *oracle.values()))
-    return Table(
-        f"Early stopping, {name} (* over the episodes that ever hold all support, as in the paper)",
-        ("threshold", *oracle),
-        tuple(lines),
-    )
+        named.append((f"own, {own:g}", _at(group, own)))
+    lines = tuple((words, *point.values()) for words, point in [*named, ("oracle", oracle)])
+    title = f"Early stopping, {name} (* over the episodes that ever hold all support, as in the paper)"
+    return Table(title, ("threshold", *oracle), lines)
 
 
 def _charts(name: str, group: Group, points: Sequence[dict[str, float | None]]) -> list[Chart]:
-    oracle, roc = _at(group, None), sorted(_roc(points))
+    oracle, roc = _at(group, None), (("thresholds", *point) for point in sorted(_roc(points)))
 
     def chart(title: str, y_title: str, *columns: str) -> Chart:
         lines = (
@@ -85,19 +79,12 @@ def _charts(name: str, group: Group, points: Sequence[dict[str, float | None]]) 
         )
         return Chart(f"{title}, {name}", "stop threshold", y_title, tuple(lines))
 
+    end = Line("oracle stop", (oracle["FPR"] or 0.0,), (oracle["TPR"],), points_only=True)
     return [
         chart("Early and late stops", "share of completed episodes", "early*", "late*"),
         chart("Perfect stops", "share of completed episodes", "perfect*"),
         chart("Episode length", "chunks chosen", "length"),
-        Chart(
-            f"ROC of stopping, {name}",
-            "FPR",
-            "TPR",
-            (
-                Line("thresholds", tuple(fpr for fpr, _ in roc), tuple(tpr for _, tpr in roc)),
-                Line("oracle stop", (oracle["FPR"] or 0.0,), (oracle["TPR"],), points_only=True),
-            ),
-        ),
+        Chart(f"ROC of stopping, {name}", "FPR", "TPR", (*lines_of(roc), end)),
     ]
 
 
@@ -108,10 +95,7 @@ def _roc(points: Sequence[dict[str, float | None]]) -> list[tuple[float, float]]
 
 def areas(points: Sequence[tuple[float, float]]) -> tuple[float | None, float]:
     """(area up to the largest FPR reached divided by that FPR, None where it is 0; area with the last point
-    joined to (1, 1)).
-
-    The first convention gives the paper's 0.96 on its own table 4; the second gives 0.98 there. Trapezoids
-    throughout.
+    joined to (1, 1)). The first gives the paper's 0.96 on its own table 4, the second 0.98.
 
     >>> areas([(0.0, 0.0), (0.0, 0.5), (0.5, 1.0)])
     (0.75, 0.875)
@@ -133,11 +117,8 @@ def _roc_note(group: Group, points: Sequence[dict[str, float | None]]) -> str:
 
 
 def reliability(rows: Sequence[EpisodeRow], n_bins: int = BINS) -> Report:
-    """Q of each choice against what was really still gained from there, in bins of equal width. Raises
-    BadRequest as `early_stopping`.
-
-    The gain is the discounted reward with the penalty for extra steps, as in training (see
-    `outcomes.discounted_gains`).
+    """Q of each choice against what was really still gained from there (see `outcomes.discounted_gains`), in
+    bins of equal width. Raises BadRequest as `early_stopping`.
     """
     check_greedy(rows)
     tables, charts, said = [], [], []

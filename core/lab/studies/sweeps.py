@@ -1,8 +1,4 @@
-"""Evaluations side by side, and with one quantity varied.
-
-Each study takes the rows of all variations of step budget, beam, length of the haystack or chunk size, and
-groups them by what they say of themselves.
-"""
+"""Evaluations side by side, and with one quantity varied."""
 
 from __future__ import annotations
 
@@ -66,19 +62,14 @@ def scores(rows: Sequence[EpisodeRow]) -> Report:
         columns[title] = partial(_score, needs_threshold=not title.endswith("stop"), metric=metric)
     columns["F1 without stop, agent's minus this one's"] = partial(_against_agent, groups=groups)
     table = filled("Scores", columns, groups)
-    kept = [
-        i for i, cells in enumerate(zip(*table.rows, strict=True)) if any(cell is not None for cell in cells)
-    ]
-    lines = tuple(tuple(line[i] for i in kept) for line in table.rows)
-    return Report(
-        "scores", (Table("Scores", tuple(table.columns[i] for i in kept), lines),), notes=notes(groups)
-    )
+    by_column = zip(table.columns, zip(*table.rows, strict=True), strict=True)
+    kept = {title: cells for title, cells in by_column if any(cell is not None for cell in cells)}
+    lines = tuple(zip(*kept.values(), strict=True))
+    return Report("scores", (Table("Scores", tuple(kept), lines),), notes=notes(groups))
 
 
 def _score(group: Group, *, needs_threshold: bool, metric: str) -> str | None:
-    if needs_threshold and group[0].stop_threshold is None:
-        return None
-    return score(group, metric)
+    return None if needs_threshold and group[0].stop_threshold is None else score(group, metric)
 
 
 def _against_agent(group: Group, groups: Sequence[Group]) -> str | None:
@@ -122,23 +113,16 @@ def _budget(group: Group) -> tuple[Table, Chart]:
 
     title = f"Retrieval budget, {subject_name(group)}"
     numbers = range(1, max(row.step_budget for row in group) + 1)
-    table = filled(
-        title,
-        {
-            "retrievals": int,
-            "Fact EM": lambda n: mean_with_interval(scores(n, fact_em)),
-            "Fact F1": lambda n: mean_with_interval(scores(n, fact_f1)),
-            "recall": lambda n: mean_with_interval(scores(n, fact_recall)),
-            "tokens": lambda n: round(mean(float(sum(row.tokens[:n])) for row in group) or 0),
-        },
-        numbers,
-    )
-    points = [
-        (name, float(n), mean(scores(n, measure)))
-        for name, measure in (("Fact EM", fact_em), ("Fact F1", fact_f1))
-        for n in numbers
-    ]
-    return table, Chart(title, "retrievals", "score", lines_of(points))
+    columns: dict[str, Callable[[int], Cell]] = {
+        "retrievals": int,
+        "Fact EM": lambda n: mean_with_interval(scores(n, fact_em)),
+        "Fact F1": lambda n: mean_with_interval(scores(n, fact_f1)),
+        "recall": lambda n: mean_with_interval(scores(n, fact_recall)),
+        "tokens": lambda n: round(mean(float(sum(row.tokens[:n])) for row in group) or 0),
+    }
+    drawn = {"Fact EM": fact_em, "Fact F1": fact_f1}
+    points = [(name, float(n), mean(scores(n, drawn[name]))) for name in drawn for n in numbers]
+    return filled(title, columns, numbers), Chart(title, "retrievals", "score", lines_of(points))
 
 
 def planning(rows: Sequence[EpisodeRow]) -> Report:
@@ -181,9 +165,8 @@ def length(rows: Sequence[EpisodeRow]) -> Report:
     points = ((name, float(group[0].length or 0), f1(group)) for name, group, _ in lengths)
     y = "Fact F1 (own threshold)"
     chart = Chart("Fact F1 by length", "tokens of the haystack", y, lines_of(points), log_x=True)
-    return Report(
-        "length", (filled("Length of the haystack", columns, lengths),), (chart,), notes(_groups(rows))
-    )
+    table = filled("Length of the haystack", columns, lengths)
+    return Report("length", (table,), (chart,), notes(_groups(rows)))
 
 
 def _of_length(cell: Callable[[Group], Cell], of: Lengths) -> Cell:
@@ -204,14 +187,8 @@ def timing(rows: Sequence[EpisodeRow]) -> Report:
         "90th percentile ms": lambda of: round(quantile(of[1], 0.9), 1),
     }
     points = ((name, float(group[0].length or 0), quantile(group, 0.5)) for name, group, _ in lengths)
-    chart = Chart(
-        "Retrieval time by length",
-        "tokens of the haystack",
-        "median ms a question",
-        lines_of(points),
-        log_x=True,
-        log_y=True,
-    )
+    axes = ("tokens of the haystack", "median ms a question")
+    chart = Chart("Retrieval time by length", *axes, lines_of(points), log_x=True, log_y=True)
     note = (
         "One question at a time on the machine that made the rows; embedding the chunks is paid once a"
         " document and not counted, nor is building an index."

@@ -11,6 +11,7 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ _SWITCHES = {
     "penalize_extra_steps": "without the penalty for extra steps",
     "bootstrap_at_cap": "bootstrap at the step cap",
 }
-"""How a switch that was turned reads."""
+_SCORE = "Score: Fact F1 with an oracle stop, mean of the validation examples"
 _NOT_IN_NAMES = ("data", "updates", "validate_every", "n_validation")
 """Settings that a curve's name leaves out: the data begins it, and the curve shows the others."""
 
@@ -47,17 +48,14 @@ def trainings_in(path: Path) -> list[Path]:
 
 
 def read_training(path: Path, told: str = "config") -> list[dict[str, Any]]:
-    """The events of a training, from its folder or a copy of its progress.jsonl, which may be
-    gzipped. told: what its first event says. Raises BadRequest when it hasn't begun or is none.
+    """The events of a training, from its folder or a copy of its progress.jsonl, plain or gzipped. `told`:
+    what its first event says. Raises BadRequest when it hasn't begun or is none.
     """
     file = path / "progress.jsonl" if path.is_dir() else path
     try:
-        text = (
-            gzip.decompress(file.read_bytes()).decode()
-            if file.suffix == ".gz"
-            else file.read_text(encoding="utf-8")
-        )
-        events = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+        opened = gzip.open if file.suffix == ".gz" else open
+        with opened(file, "rt", encoding="utf-8") as lines:
+            events = [json.loads(line) for line in lines if line.endswith("\n")]
         if events[0]["event"] != "started" or told not in events[0]:
             raise ValueError("its first line does not say how it started")
     except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError) as error:
@@ -92,9 +90,7 @@ def curves(trainings: Sequence[Events]) -> Report:
         first, best, latest = (own[0], max(own), own[-1]) if own else (None, None, None)
         lines.append((name, last["update"], f"{last['seconds'] / 60:.0f}", success, first, best, latest))
     columns = ("training", "updates", "minutes", "success while exploring", "score before", "best", "last")
-    note = (
-        f"Means of {SMOOTHING} updates. Score: Fact F1 with an oracle stop, mean of the validation examples."
-    )
+    note = f"Means of {SMOOTHING} updates. {_SCORE}."
     return Report(
         "curves",
         (Table("Trainings", columns, tuple(lines)),),
@@ -115,23 +111,15 @@ def ablations(trainings: Sequence[Events]) -> Report:
         (name, [event["score"] for event in events])
         for name, events in zip(_variants(trainings), validated, strict=True)
     ]
-    lines: list[tuple[Cell, ...]] = [
-        (
-            group[0][0],
-            len(group),
-            _spread([max(scores) for _, scores in group]),
-            _spread([scores[-1] for _, scores in group]),
-        )
-        for group in grouped(named, itemgetter(0))
-    ]
+    lines: list[tuple[Cell, ...]] = []
+    for group in grouped(named, itemgetter(0)):
+        best, latest = zip(*((max(scores), scores[-1]) for _, scores in group), strict=True)
+        lines.append((group[0][0], len(group), _spread(best), _spread(latest)))
     untrained = [first["score"] for first, *_ in validated if first["update"] == 0]
     if untrained:
         lines.append(("without fine-tuning", len(untrained), _spread(untrained), _spread(untrained)))
-    note = (
-        "Score: Fact F1 with an oracle stop, mean of the validation examples; mean and standard deviation"
-        " over seeds."
-    )
     columns = ("variant", "seeds", "best validation", "last validation")
+    note = f"{_SCORE}; mean and standard deviation over seeds."
     return Report("ablations", (Table("Ablations", columns, tuple(lines)),), notes=(note,))
 
 
@@ -141,19 +129,14 @@ def sweep(trainings: Sequence[Events], setting: str, symbol: str) -> Report:
         (float(events[0]["config"][setting]), max(event["score"] for event in _validated(events)))
         for events in trainings
     ]
-    by_value = [
-        (group[0][0], [score for _, score in group])
-        for group in grouped(sorted(pairs, key=itemgetter(0)), itemgetter(0))
-    ]
-    line = Line(
-        "best validation",
-        tuple(value for value, _ in by_value),
-        tuple(float(np.mean(scores)) for _, scores in by_value),
-    )
+    groups = grouped(sorted(pairs, key=itemgetter(0)), itemgetter(0))
+    by_value = [(group[0][0], [score for _, score in group]) for group in groups]
+    means = (("best validation", value, float(np.mean(scores))) for value, scores in by_value)
     title = f"Validation score by {symbol}"
     rows = tuple((f"{value:g}", len(scores), _spread(scores)) for value, scores in by_value)
     table = Table(title, (symbol, "trainings", "best validation"), rows)
-    return Report(symbol, (table,), (Chart(title, symbol, "Fact F1 (oracle stop)", (line,)),))
+    chart = Chart(title, symbol, "Fact F1 (oracle stop)", lines_of(means))
+    return Report(symbol, (table,), (chart,))
 
 
 def _of(events: Events, kind: str) -> list[dict[str, Any]]:
@@ -168,27 +151,18 @@ def _validated(events: Events) -> list[dict[str, Any]]:
 
 
 def _variants(trainings: Sequence[Events], left_out: Sequence[str] = ()) -> list[str]:
-    """What sets each training apart from most of them, seed and `left_out` aside; a setting that an
-    older version did not know counts as its own value.
+    """What sets each training apart from most of them, seed and `left_out` aside; a setting that an older
+    version did not know counts as its own value.
     """
-    configs = [
-        {name: value for name, value in events[0]["config"].items() if name not in ("seed", *left_out)}
-        for events in trainings
-    ]
-    names = list(dict.fromkeys(name for config in configs for name in config))
-    usual = {
-        name: Counter(json.dumps(config.get(name)) for config in configs).most_common(1)[0][0]
-        for name in names
-    }
-    return [
-        ", ".join(
-            _words(name, config.get(name))
-            for name, common in usual.items()
-            if json.dumps(config.get(name)) != common
-        )
-        or "full"
-        for config in configs
-    ]
+    configs = [events[0]["config"] for events in trainings]
+    apart: list[list[str]] = [[] for _ in configs]
+    for name in dict.fromkeys(name for config in configs for name in config):
+        values = [json.dumps(config.get(name)) for config in configs]
+        [(usual, _)] = Counter(values).most_common(1)
+        for words, config, value in zip(apart, configs, values, strict=True):
+            if value != usual and name not in ("seed", *left_out):
+                words.append(_words(name, config.get(name)))
+    return [", ".join(words) or "full" for words in apart]
 
 
 def _words(name: str, value: Any) -> str:
@@ -201,21 +175,15 @@ def _words(name: str, value: Any) -> str:
 
 def _names(trainings: Sequence[Events]) -> list[str]:
     """Distinct names: the data, a short difference from the others, then the seed, then a number."""
-    names = [f"{events[0]['config'].get('data', 'training')}" for events in trainings]
+    configs = [events[0]["config"] for events in trainings]
+    names = [f"{config.get('data', 'training')}" for config in configs]
+    seeds = [config.get("seed") for config in configs]
     if len(set(names)) < len(names):
-        variants = [
-            variant if len(variant) <= MAX_VARIANT else "full"
-            for variant in _variants(trainings, _NOT_IN_NAMES)
-        ]
-        names = [
-            name if variant == "full" else f"{name}, {variant}"
-            for name, variant in zip(names, variants, strict=True)
-        ]
-    if len(set(names)) < len(names) and len({events[0]["config"].get("seed") for events in trainings}) > 1:
-        names = [
-            f"{name}, seed {events[0]['config'].get('seed')}"
-            for name, events in zip(names, trainings, strict=True)
-        ]
+        for i, variant in enumerate(_variants(trainings, _NOT_IN_NAMES)):
+            if variant != "full" and len(variant) <= MAX_VARIANT:
+                names[i] += f", {variant}"
+    if len(set(names)) < len(names) and len(set(seeds)) > 1:
+        names = [f"{name}, seed {seed}" for name, seed in zip(names, seeds, strict=True)]
     return [
         f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name
         for i, name in enumerate(names)
@@ -232,31 +200,31 @@ def _spread(scores: Sequence[float]) -> str:
     return f"{np.mean(scores):.3f}" + (f" ± {np.std(scores, ddof=1):.3f}" if len(scores) > 1 else "")
 
 
-Event = dict[str, Any]
-Measured = tuple[int, Event, Event]
+Measured = tuple[int, dict[str, Any], dict[str, Any]]
 """Number of a tuning, its first event, and one on held-out questions."""
 
+
+def _figure(of: Measured, name: str) -> Cell:
+    cell: Cell = of[2][name]
+    return cell
+
+
+_FIGURES = ("valid", "reward", "answer_f1", "support_f1", "support_recall", "chunks", "tokens")
 _COLUMNS: dict[str, Callable[[Measured], Cell]] = {
     "tuning": lambda of: of[0],
     "when": lambda of: f"after {of[2]['step']} updates" if of[2]["step"] else "before",
     "n": lambda of: of[1]["n_held_out"],
-    "valid": lambda of: of[2]["valid"],
-    "reward": lambda of: of[2]["reward"],
-    "answer F1": lambda of: of[2]["answer_f1"],
-    "support F1": lambda of: of[2]["support_f1"],
-    "support recall": lambda of: of[2]["support_recall"],
-    "chunks": lambda of: of[2]["chunks"],
-    "tokens": lambda of: of[2]["tokens"],
+    **{name.replace("_f1", " F1").replace("_", " "): partial(_figure, name=name) for name in _FIGURES},
 }
 _TOLD = {"reward": "Reward of the sets drawn", "valid": "Share of them that are valid actions"}
 
 
-def tunings(all_events: Sequence[Sequence[Event]]) -> Report:
+def tunings(all_events: Sequence[Events]) -> Report:
     """A table, and the curves of GRPO. Raises BadRequest for a tuning that measured nothing yet."""
     measured: list[Measured] = []
     charts = []
     for number, events in enumerate(all_events, start=1):
-        held_out = [event for event in events if event["event"] == "held_out"]
+        held_out = _of(events, "held_out")
         if not held_out:
             raise BadRequest(
                 f"tuning {number} has measured nothing yet; wait for its first held-out questions"
@@ -266,8 +234,8 @@ def tunings(all_events: Sequence[Sequence[Event]]) -> Report:
         lines = lines_of(
             (f"tuning {number}", float(event["step"]), event[name])
             for number, events in enumerate(all_events, start=1)
-            for event in events
-            if event["event"] == "step" and name in event
+            for event in _of(events, "step")
+            if name in event
         )
         if lines:
             charts.append(Chart(title, "update", name, lines))

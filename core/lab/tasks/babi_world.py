@@ -12,8 +12,7 @@ asked now and which facts decide it; the teller asks through it. The rules were 
     qa4  the one of the two facts that names both places
     qa5  the last giving that fits the question
 
-What bAbI asks when, how often each kind of fact comes, vocabulary and sentence forms are bAbI's, too. Draws
-come from `random.Random`.
+What bAbI asks when, how often each kind of fact comes, vocabulary and sentence forms are bAbI's, too.
 """
 
 from __future__ import annotations
@@ -147,11 +146,8 @@ class World:
 
     def all_where_was(self, thing: str) -> list[WorldQuestion]:
         """qa3's questions about every place of an object that bAbI would ask about."""
-        return [
-            question
-            for back in range(len(self.journey.get(thing, ())))
-            if (question := self.where_was(thing, back))
-        ]
+        asked = [self.where_was(thing, back) for back in range(len(self.journey.get(thing, ())))]
+        return [question for question in asked if question]
 
     def where_person(self, actor: str) -> WorldQuestion:
         """qa1's question about somebody who has moved."""
@@ -176,6 +172,7 @@ class World:
         ]
 
     def _gifts(self, **wanted: str) -> list[int]:
+        """Rows of the givings that fit."""
         return [
             row
             for row in self.gifts
@@ -199,14 +196,11 @@ def _tell_relation(rng: Random) -> BabiQuestion:
     relations = [(a, ahead, b) if rng.random() < 0.5 else (b, OPPOSITE[ahead], a) for a, b in pairs]
     row = rng.randrange(2)
     place, direction, other = relations[row]
-    question = (
-        f"What is {direction} of the {other}?"
-        if rng.random() < 0.5
-        else f"What is the {other} {OPPOSITE[direction]} of?"
-    )
-    return BabiQuestion(
-        question, tuple(f"The {a} is {towards} of the {b}." for a, towards, b in relations), (row,), place
-    )
+    question = f"What is the {other} {OPPOSITE[direction]} of?"
+    if rng.random() < 0.5:
+        question = f"What is {direction} of the {other}?"
+    facts = tuple(f"The {a} is {towards} of the {b}." for a, towards, b in relations)
+    return BabiQuestion(question, facts, (row,), place)
 
 
 class _Teller:
@@ -225,12 +219,10 @@ class _Teller:
         while len(self.texts) < LONGEST_STORY:
             for _ in range(BEAT):
                 self._add(self._next())
-            question = self._ask()
-            if question is not None:
+            if asked := self._ask():
                 if left == 0:
-                    return BabiQuestion(
-                        question.question, tuple(self.texts), tuple(sorted(question.support)), question.answer
-                    )
+                    support = tuple(sorted(asked.support))
+                    return BabiQuestion(asked.question, tuple(self.texts), support, asked.answer)
                 left -= 1
         return None
 
@@ -251,27 +243,23 @@ class _Teller:
         for actor, things in carried.items():
             options.append(("drop", actor))
             weights.append(HANDLING_WEIGHT[len(things)])
-        meetings = (
-            [(a, b) for a in carried for b in self.cast if a != b and place[a] == place[b]]
-            if self.task == "qa5"
-            else []
-        )
+        givers = carried if self.task == "qa5" else ()
+        meetings = [(a, b) for a in givers for b in self.cast if a != b and place[a] == place[b]]
         if meetings:
             options.append(("give", ""))
             weights.append(GIVING_WEIGHT)
         kind, actor = rng.choices(options, weights)[0]
+        if kind == "give":
+            giver, receiver = rng.choice(meetings)
+            return WorldFact("give", giver, rng.choice(carried[giver]), receiver)
         match kind:
             case "move":
-                here = place[actor]
-                return WorldFact("move", actor, rng.choice([name for name in PLACES if name != here]))
+                targets = [name for name in PLACES if name != place[actor]]
             case "take":
-                return WorldFact(
-                    "take", actor, rng.choice([thing for thing in loose if place[thing] == place[actor]])
-                )
-            case "drop":
-                return WorldFact("drop", actor, rng.choice(carried[actor]))
-        giver, receiver = rng.choice(meetings)
-        return WorldFact("give", giver, rng.choice(carried[giver]), receiver)
+                targets = [thing for thing in loose if place[thing] == place[actor]]
+            case _:
+                targets = carried[actor]
+        return WorldFact(kind, actor, rng.choice(targets))
 
     def _add(self, fact: WorldFact) -> None:
         self.world.tell(fact)
@@ -292,18 +280,14 @@ class _Teller:
             case "qa1":
                 return world.where_person(rng.choice(self._recent(world.moves)))
             case "qa2":
-                subjects = [
-                    [place] for thing in self._recent(world.touched) if (place := world.where_is(thing))
-                ]
+                there = map(world.where_is, self._recent(world.touched))
+                subjects = [[question] for question in there if question]
             case "qa3":
-                subjects = [
-                    answer for thing in self._recent(world.touched) if (answer := world.all_where_was(thing))
-                ]
+                subjects = [*map(world.all_where_was, self._recent(world.touched))]
             case _:
                 gifts = {world.facts[row].target: [row] for row in world.gifts}
-                subjects = [
-                    answer for thing in self._recent(gifts) if (answer := world.who_gave(gifts[thing][0]))
-                ]
+                subjects = [world.who_gave(gifts[thing][0]) for thing in self._recent(gifts)]
+        subjects = [questions for questions in subjects if questions]
         if not subjects:
             return None
         questions = rng.choice(subjects)

@@ -4,9 +4,9 @@ The published format has stories line by line, with questions between the facts.
 above it and nothing else. Its support is given as line numbers, which count question lines too; here they
 become ascending indices into the facts.
 
-In a haystack every fact is a chunk of its own, in order, the rest noise. A length is a budget of tokens that
-facts and noise share. Facts stand at uniformly random places; the noise starts anywhere in the books and
-begins again where they don't reach. Stories that are longer than the budget are left out, and counted.
+In a haystack every fact is a chunk of its own, in order, at uniformly random places, the rest noise. A length
+is a budget of tokens that facts and noise share. The noise starts anywhere in the books and begins again
+where they don't reach.
 """
 
 from __future__ import annotations
@@ -38,23 +38,22 @@ class BabiQuestion:
     story: str = ""
     """Which story it belongs to; questions of one story share their first facts."""
 
+    def over(self, chunks: Woven, example_id: str, task: str, kind: str = "") -> Example:
+        """The question over its facts in a haystack."""
+        support = tuple(chunks.places[row] for row in self.support)
+        return Example(example_id, task, self.question, chunks, support, (self.answer,), kind)
+
 
 def read_babi(folder: Path, task: str, part: Part) -> list[BabiQuestion]:
-    """All questions of one file `<task>_<name>_<part>.txt` or `.txt.gz` in `folder`, in file order.
-
-    Raises BadRequest when there isn't exactly one such file, or a line isn't in the format.
-    """
+    """All questions of the one file `<task>_<name>_<part>.txt`, or `.txt.gz`. Raises BadRequest."""
     paths = sorted([*folder.glob(f"{task}_*_{part}.txt.gz"), *folder.glob(f"{task}_*_{part}.txt")])
     if len(paths) != 1:
         raise BadRequest(
             f"{folder} has {len(paths)} files {task}_*_{part}.txt.gz, there must be one; unpack bAbI's en-10k"
             " there"
         )
-    with (
-        gzip.open(paths[0], "rt", encoding="utf-8")
-        if paths[0].suffix == ".gz"
-        else paths[0].open(encoding="utf-8")
-    ) as lines:
+    opened = gzip.open if paths[0].suffix == ".gz" else open
+    with opened(paths[0], "rt", encoding="utf-8") as lines:
         try:
             return list(_questions(lines, paths[0].name, f"{task}-{part}"))
         except (OSError, EOFError, UnicodeDecodeError) as error:
@@ -94,8 +93,7 @@ _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 def parse_length(text: str | int) -> int:
-    """Tokens of a length as people write it: 4096, "1K", "32K", "1.5M". Raises BadRequest when it is none, or
-    out of bounds.
+    """Tokens of a length as people write it: 4096, "1K", "1.5M". Raises BadRequest.
 
     >>> parse_length("32K")
     32000
@@ -148,7 +146,7 @@ def babilong_examples(
             left_out += 1
         else:
             name = f"{task}-{name_length(token_budget)}-{seed}-{row}"
-            examples.append(_example(task, told, chunks, name))
+            examples.append(told.over(chunks, name, task))
     return examples, left_out
 
 
@@ -157,9 +155,4 @@ def compose_chunks(
 ) -> Example:
     """One question over `n_chunks` chunks, or as many as the story has: the short haystacks of training."""
     chunks = weave(question.facts, noise, max(0, n_chunks - len(question.facts)), rng)
-    return _example(task, question, chunks, example_id)
-
-
-def _example(task: str, question: BabiQuestion, chunks: Woven, example_id: str) -> Example:
-    support = tuple(chunks.places[row] for row in question.support)
-    return Example(example_id, task, question.question, chunks, support, (question.answer,))
+    return question.over(chunks, example_id, task)

@@ -27,7 +27,6 @@ class Passages(tuple[str, ...]):
     """Chunks of a corpus that names them."""
 
     names: tuple[str, ...] = ()
-    """A chunk each."""
 
 
 class _Passage(BaseModel):
@@ -46,10 +45,8 @@ def read_beir(folder: Path, part: str) -> list[Example]:
     judged: dict[str, set[int]] = {}
     for where, query, passage in _judgements(folder, part):
         if query not in queries or passage not in rows:
-            raise BadRequest(
-                f"{where} judges query {query!r} and passage {passage!r}, of which one is"
-                " missing; fetch the set again"
-            )
+            named = f"query {query!r} and passage {passage!r}"
+            raise BadRequest(f"{where} judges {named}, of which one is missing; fetch the set again")
         judged.setdefault(query, set()).add(rows[passage])
     chunks = Passages(chunk_text(passage.title, passage.text) for passage in corpus)
     chunks.names = tuple(passage.id for passage in corpus)

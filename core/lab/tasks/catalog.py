@@ -1,7 +1,5 @@
 """Every task that can be evaluated, by its name.
 
-Where its examples come from, its defaults, and a sentence that describes what was loaded.
-
     qa1 ... qa5                      bAbI questions over books (BabiLong)
     niah-single-1 ... niah-multiquery    needles (RULER)
     generated                        the project's own documents
@@ -10,9 +8,8 @@ Where its examples come from, its defaults, and a sentence that describes what w
     hotpotqa-long, ...               the same over all paragraphs of the set and books, up to a length
     a path                           a file or BEIR folder that `qa_sets` reads
 
-Short haystacks are cut from a part of the books, so that loading takes a second and hundreds of questions
-share vectors. Training and test parts never mix: the noise of a test part is books/eval or essays, that of a
-training part books/train.
+Training and test parts never mix: the noise of a test part is books/eval or essays, that of a training part
+books/train.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ from core.lab.tasks.babi_world import TASKS as BABI_TASKS
 from core.lab.tasks.babilong import Part, babilong_examples, name_length, parse_length, read_babi
 from core.lab.tasks.beir import Passages
 from core.lab.tasks.data import babi_folder
-from core.lab.tasks.example import Example
+from core.lab.tasks.example import Example, Noise
 from core.lab.tasks.generated import generated_examples
 from core.lab.tasks.noise import Source, read_noise
 from core.lab.tasks.pooled import pooled
@@ -38,7 +35,9 @@ from core.lab.tasks.ruler import VARIANTS, hay_of, long_qa, needle_examples
 PACKED = 64
 """Tokens up to which prose around needles is packed: Q-RAG's chunk size for RULER (appendix H)."""
 NOISE_POOL = 300_000
-"""Tokens of noise that haystacks shorter than this are cut from."""
+"""Tokens of noise that haystacks shorter than this are cut from: it is read in a second, and hundreds of
+questions share vectors.
+"""
 PARTS: tuple[Part, ...] = ("train", "test")
 
 
@@ -73,8 +72,7 @@ class Request:
 class Task:
     """How a task is loaded."""
 
-    load: Callable[[Request], tuple[Sequence[Example], int, str]]
-    """Examples, how many were left out, and of what they consist."""
+    load: Callable[[Request], Loaded]
     step_budget: int
     length: str | None = None
     """Default length; None where a length can't be asked for."""
@@ -93,20 +91,15 @@ def load_task(
     data: Path | None = None,
     tokenizer: Tokenizer,
 ) -> TaskSet:
-    """The examples of a task; the same arguments give the same examples.
-
-    Raises BadRequest when there is no such task, it has no such part or length, or its data aren't there.
-    """
+    """The examples of a task; the same arguments give the same ones. Raises BadRequest."""
     task = TASKS.get(name) or (_PATH if Path(name).exists() else None)
     if task is None:
         raise BadRequest(
             f"task {name!r} does not exist; choose among {', '.join(TASKS)}, or name a file of questions"
         )
-    if part not in PARTS or (part == "train" and not task.has_training_part):
-        raise BadRequest(
-            f"{name} has no part {part!r}; choose"
-            f" {' or '.join(PARTS if task.has_training_part else PARTS[1:])}"
-        )
+    parts = PARTS if task.has_training_part else PARTS[1:]
+    if part not in parts:
+        raise BadRequest(f"{name} has no part {part!r}; choose {' or '.join(parts)}")
     if length is not None and task.length is None:
         raise BadRequest(
             f"{name} has no length {length}: its chunks are given; leave the length out, or take {name}-long"
@@ -115,60 +108,46 @@ def load_task(
     if n is not None and n < 1:
         raise BadRequest(f"n={n} must be at least 1")
     token_budget = 0 if task.length is None else parse_length(task.length if length is None else length)
-    examples, left_out, described = task.load(
-        Request(name, part, token_budget, n or task.n, seed, data, tokenizer)
-    )
+    request = Request(name, part, token_budget, n or task.n, seed, data, tokenizer)
+    examples, left_out, described = task.load(request)
     if not examples:
         raise BadRequest(f"no question of {name} fits in {token_budget:,} tokens; ask for a greater length")
-    return TaskSet(
-        name,
-        tuple(examples),
-        left_out,
-        f"{len(examples):,} questions of {described}, seed {seed}",
-        task.step_budget,
-    )
+    description = f"{len(examples):,} questions of {described}, seed {seed}"
+    return TaskSet(name, tuple(examples), left_out, description, task.step_budget)
 
 
-def _babi(request: Request) -> tuple[Sequence[Example], int, str]:
-    source = _books(request.part)
-    noise = read_noise(source, request.tokenizer, None, max(NOISE_POOL, request.token_budget), request.data)
-    examples, left_out = babilong_examples(
-        request.name,
-        read_babi(babi_folder(request.data), request.name, request.part),
-        noise,
-        request.token_budget,
-        request.n,
-        request.seed,
-        request.tokenizer,
-    )
-    described = (
-        f"bAbI {request.name} ({request.part}), each over {name_length(request.token_budget)} tokens of"
-        f" sentences from {source}"
-    )
-    return examples, left_out, described
+Loaded = tuple[Sequence[Example], int, str]
+"""Examples, how many were left out, and of what they consist."""
 
 
-def _needles(request: Request) -> tuple[Sequence[Example], int, str]:
+def _babi(request: Request) -> Loaded:
+    name, part, budget, tokenizer = request.name, request.part, request.token_budget, request.tokenizer
+    source = _books(part)
+    noise = read_noise(source, tokenizer, None, max(NOISE_POOL, budget), request.data)
+    told = read_babi(babi_folder(request.data), name, part)
+    made = babilong_examples(name, told, noise, budget, request.n, request.seed, tokenizer)
+    over = f"each over {name_length(budget)} tokens of sentences from {source}"
+    return *made, f"bAbI {name} ({part}), {over}"
+
+
+def _needles(request: Request) -> Loaded:
+    budget, seed, tokenizer = request.token_budget, request.seed, request.tokenizer
     variant = request.name.removeprefix("niah-")
-    hay = hay_of(
-        variant,
-        lambda: read_noise("essays", request.tokenizer, PACKED, data=request.data),
-        request.token_budget,
-        request.seed,
-        request.tokenizer,
-    )
-    examples = needle_examples(
-        variant, request.token_budget, request.n or 1, request.seed, hay, request.tokenizer
-    )
-    return examples, 0, f"{request.name}, needles in {name_length(request.token_budget)} tokens of {hay.name}"
+
+    def essays() -> Noise:
+        return read_noise("essays", tokenizer, PACKED, data=request.data)
+
+    hay = hay_of(variant, essays, budget, seed, tokenizer)
+    examples = needle_examples(variant, budget, request.n or 1, seed, hay, tokenizer)
+    return examples, 0, f"{request.name}, needles in {name_length(budget)} tokens of {hay.name}"
 
 
-def _generated(request: Request) -> tuple[Sequence[Example], int, str]:
+def _generated(request: Request) -> Loaded:
     examples = list(generated_examples(request.token_budget, request.n or 1, request.seed, request.tokenizer))
     return examples, 0, f"the project's own stories, documents of {name_length(request.token_budget)} tokens"
 
 
-def _qa(request: Request) -> tuple[Sequence[Example], int, str]:
+def _qa(request: Request) -> Loaded:
     part = "eval" if request.part == "test" and request.name in FOLDERS else request.part
     examples = read_qa(request.name, part, request.data)
     shared = bool(examples) and isinstance(examples[0].chunks, Passages)
@@ -176,7 +155,7 @@ def _qa(request: Request) -> tuple[Sequence[Example], int, str]:
     return _some(examples, request), 0, f"{request.name} ({part}), {over}"
 
 
-def _pooled_qa(request: Request) -> tuple[Sequence[Example], int, str]:
+def _pooled_qa(request: Request) -> Loaded:
     name = request.name.removesuffix("-pooled")
     part = "eval" if request.part == "test" else request.part
     examples = pooled(_some(read_qa(name, part, request.data), request), request.name)
@@ -184,24 +163,15 @@ def _pooled_qa(request: Request) -> tuple[Sequence[Example], int, str]:
     return examples, 0, f"{name} ({part}), all over one pool of {n_paragraphs:,} paragraphs"
 
 
-def _long_qa(request: Request) -> tuple[Sequence[Example], int, str]:
-    name = request.name.removesuffix("-long")
+def _long_qa(request: Request) -> Loaded:
+    name, source = request.name.removesuffix("-long"), _books(request.part)
     part = "eval" if request.part == "test" else "train"
-    source = _books(request.part)
-    books = read_noise(source, request.tokenizer, PACKED, request.token_budget, request.data)
-    examples, left_out = long_qa(
-        read_qa(name, part, request.data),
-        request.token_budget,
-        books,
-        request.seed,
-        request.tokenizer,
-        request.name,
-    )
-    described = (
-        f"{name} ({part}), each over {name_length(request.token_budget)} tokens of the set's paragraphs and"
-        f" {source}"
-    )
-    return _some(examples, request), left_out, described
+    budget, tokenizer = request.token_budget, request.tokenizer
+    books = read_noise(source, tokenizer, PACKED, budget, request.data)
+    questions = read_qa(name, part, request.data)
+    examples, left_out = long_qa(questions, budget, books, request.seed, tokenizer, request.name)
+    over = f"each over {name_length(budget)} tokens of the set's paragraphs and {source}"
+    return _some(examples, request), left_out, f"{name} ({part}), {over}"
 
 
 def _books(part: Part) -> Source:
@@ -233,4 +203,4 @@ TASKS: dict[str, Task] = {
     },
     **{f"{name}-long": Task(_long_qa, step_budget=4, length="32K") for name in _QA_STEPS if name != "clapnq"},
 }
-"""Tasks by name, with the steps of Q-RAG appendix H where it says."""
+"""By name, with the steps of Q-RAG appendix H where it says."""

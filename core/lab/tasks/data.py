@@ -1,7 +1,6 @@
 """Where the data sets lie, and how their JSON lines are read.
 
-A stranger may have made the file. Data sets are not part of the repository; what is in which folder, their
-own README says.
+A stranger may have made the file. What is in which folder of the data sets, their own README says.
 """
 
 from __future__ import annotations
@@ -44,10 +43,8 @@ def chunk_text(title: str, text: str) -> str:
 
 
 def json_lines(path: Path, *, max_bytes: int, max_line_bytes: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """("FILE line N", object) for every line that isn't blank, of a plain or gzipped UTF-8 file.
-
-    Raises BadRequest when the file can't be read, is larger than `max_bytes` unpacked, has a longer line than
-    `max_line_bytes`, or a line that is no JSON object.
+    """("FILE line N", object) for every line that isn't blank, of a plain or gzipped UTF-8 file. Raises
+    BadRequest for one that can't be read, is larger unpacked, has a longer line, or a line that is no object.
     """
     read = 0
     try:

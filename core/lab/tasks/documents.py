@@ -1,8 +1,7 @@
 """Questions about whole documents, with word-for-word quotes as proof.
 
 A quote is looked for by its letters and digits alone, case ignored: line breaks, markup and blanks differ
-between converters. Labels are places in the document's text, so any way of cutting it and any method can be
-scored.
+between converters. Labels are places in the text, so any way of cutting it and any method can be scored.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, Protocol, get_args
 
@@ -21,6 +21,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from core.base.config import ChunkConfig, check_query
 from core.base.errors import BadDocument, BadRequest
+from core.base.rows import grouped
 from core.base.types import Document, Workspace
 from core.ingest import MAX_FILE_BYTES, Tokenizer, chunk_document, default_chunker, read_document
 from core.lab.tasks.data import is_text, json_lines
@@ -66,7 +67,6 @@ class DocumentQuestion:
 
     id: str
     document: str
-    """Its name."""
     kind: QuestionKind
     question: str
     answers: tuple[str, ...]
@@ -174,9 +174,7 @@ def _letters(text: str) -> str:
 
 
 def places_of(question: DocumentQuestion, finder: QuoteFinder) -> tuple[TextPlace, ...]:
-    """Where a question's quotes stand, in order: as they were marked, else where they are found. Raises
-    BadRequest as `QuoteFinder.find`, naming it.
-    """
+    """Where quotes stand, as they were marked, else found. Raises BadRequest, naming the question."""
     if marks := question.marks_in(finder.text):
         return tuple((mark.start, mark.end) for mark in marks if mark.belongs)
     try:
@@ -204,29 +202,21 @@ def placed(
 
 def by_document(questions: Iterable[DocumentQuestion]) -> dict[str, list[DocumentQuestion]]:
     """The questions of each document, in the order in which they name them."""
-    groups: dict[str, list[DocumentQuestion]] = {}
-    for question in questions:
-        groups.setdefault(question.document, []).append(question)
-    return groups
+    groups = grouped(questions, lambda question: question.document)
+    return {own[0].document: [*own] for own in groups}
 
 
 def cut_whole(documents: Sequence[Document], tokenizer: Tokenizer) -> Workspace:
     """Documents in chunks of CHUNK_TOKENS, each cut as its kind is."""
-    tables = [
-        chunk_document(
-            document,
-            ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS),
-            tokenizer,
-        )
-        for document in documents
-    ]
+    tables = []
+    for document in documents:
+        config = ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS)
+        tables.append(chunk_document(document, config, tokenizer))
     return Workspace(tuple(documents), tuple(tables))
 
 
 def standing_once(text: str, start: int, end: int, finder: QuoteFinder) -> str:
-    """A passage with as many of the letters behind it as it takes to stand once, punctuation aside;
-    the passage alone where that takes more than MOST_BEHIND.
-    """
+    """A passage, longer by at most MOST_BEHIND characters where it takes them to stand once."""
     for longer in range(end, min(end + MOST_BEHIND, len(text)) + 1):
         with suppress(BadRequest):
             finder.find(text[start:longer])
@@ -246,8 +236,8 @@ class DocumentFolder:
     """Documents by name: files of a folder, under their names or where a `documents.tsv` says."""
 
     def __init__(self, folder: Path, questions: Path) -> None:
-        """`documents.tsv` may lie in the folder, in its `natural`, or beside the file of questions.
-        Raises BadRequest when there is no such folder.
+        """`documents.tsv` may lie in the folder, in its `natural`, or beside the questions. Raises
+        BadRequest.
         """
         if not folder.is_dir():
             raise BadRequest(f"{folder} is no folder; name the one that holds the documents")
@@ -256,21 +246,17 @@ class DocumentFolder:
         self._paths = next((_read_places(table) for table in tables if table.is_file()), {})
 
     def read(self, name: str) -> Document:
-        """A document; the bounds on reading are for this one alone.
-
-        Raises BadRequest when it isn't there, BadDocument when it can't be read.
-        """
+        """The bounds on reading are for this one alone. Raises BadRequest, BadDocument."""
         path, part = self._find(name)
         data = _read_part(path, part) if part else _read_bytes(path)
         return read_document(data, name if part else path.name.removesuffix(".gz"))
 
     def _find(self, name: str) -> tuple[Path, str]:
         """(file, id of the record in it that is the document, if it holds several)."""
-        for ending in ENDINGS:
-            for packed in ("", ".gz"):
-                path = self._below(f"{name}{ending}{packed}")
-                if path.is_file():
-                    return path, ""
+        for ending, packed in product(ENDINGS, ("", ".gz")):
+            path = self._below(f"{name}{ending}{packed}")
+            if path.is_file():
+                return path, ""
         if name not in self._paths:
             raise BadRequest(
                 f"document {name!r} is not in {self.folder}; put it there as {name} or {name}.txt, or name"
@@ -282,18 +268,18 @@ class DocumentFolder:
     def _below(self, place: str) -> Path:
         """Names come from a file that a stranger may have made."""
         parts = PurePosixPath(place.replace("\\", "/"))
-        if parts.is_absolute() or ".." in parts.parts:
-            raise BadRequest(
-                f"document {place!r} lies outside of {self.folder}; name documents by paths below it"
-            )
-        return self.folder / parts
+        if not parts.is_absolute() and ".." not in parts.parts:
+            return self.folder / parts
+        raise BadRequest(
+            f"document {place!r} lies outside of {self.folder}; name documents by paths below it"
+        )
 
 
 def each_document(
     questions: Iterable[DocumentQuestion], documents: Documents, tokenizer: Tokenizer
 ) -> Iterator[tuple[Workspace, list[tuple[DocumentQuestion, tuple[TextPlace, ...]]]]]:
-    """Document by document: its chunks, and the questions whose quotes stand there exactly once,
-    with the places of those. Raises BadRequest, BadDocument.
+    """A document's chunks, and its questions whose quotes stand there once, with places. Raises BadRequest,
+    BadDocument.
     """
     for name, own in by_document(questions).items():
         document = documents.read(name)

@@ -1,8 +1,8 @@
 """One question over chunks whose support is known.
 
-What training, evaluation and studies are made of. A haystack of ten million tokens serves hundreds of
-questions, so its chunks are not copied for each: `Woven` looks up noise and a question's own texts by id, and
-says which row of the noise a chunk is, so that vectors are shared too.
+A haystack of ten million tokens serves hundreds of questions, so its chunks are not copied for each: `Woven`
+looks up noise and a question's own texts by id, and says which row of the noise a chunk is, so that vectors
+are shared too.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Woven(Sequence[str]):
 
     @property
     def noise_rows(self) -> np.ndarray:
-        """(N,) int64 row of the noise that each chunk is; -1 for the own texts. Made anew each
-        time: kept for hundreds of haystacks it would fill memory.
+        """(N,) int64 row of the noise that each chunk is, -1 for own texts. Made anew each time: kept for
+        hundreds of haystacks it would fill memory.
         """
         rows = np.full(len(self), -1, dtype=np.int64)
         is_noise = np.ones(len(self), dtype=bool)
@@ -112,9 +112,8 @@ class Woven(Sequence[str]):
 def weave(own: Sequence[str], noise: Noise, n_noise: int, rng: Random, start: int | None = None) -> Woven:
     """Own texts, in order, at random places among `n_noise` chunks from row `start` on, random if None."""
     places = sorted(rng.sample(range(len(own) + n_noise), len(own)))
-    return Woven(
-        noise, rng.randrange(len(noise.texts)) if start is None else start, n_noise, tuple(own), tuple(places)
-    )
+    first = rng.randrange(len(noise.texts)) if start is None else start
+    return Woven(noise, first, n_noise, tuple(own), tuple(places))
 
 
 def weave_to_length(

@@ -1,17 +1,15 @@
 """Labelled examples from the project's own stories.
 
-Whole generated documents for evaluation, short haystacks for training. A document is cut as *narrative* reads
-a plain text, a sentence a chunk. Training imitates that without making whole documents: the facts stand among
-noise that all examples of a batch share. A few training examples pack facts and the prose around them up to
-64 tokens, so that other chunk sizes aren't foreign to the agent; support is then every chunk that holds a
-deciding fact. Seeds: evaluation draws from `Random(integer)` at FIRST_SEED and above, the documents in
-sample_docs from small integers; training takes a generator of the caller's, who seeds it with text
-(`training_rng`), and Python keeps the two kinds of seed apart.
+Whole generated documents for evaluation, short haystacks for training, where the facts stand among noise that
+all examples of a batch share. A few training examples pack facts and the prose around them up to 64 tokens,
+so that other chunk sizes aren't foreign to the agent; support is then every chunk that holds a deciding fact.
+Seeds: evaluation draws from `Random(integer)` at FIRST_SEED and above, the documents in sample_docs from
+small integers, training from text (`training_rng`): Python keeps the two kinds apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from random import Random
 
@@ -49,9 +47,7 @@ PROSE_AROUND = 4
 
 def generated_examples(n_tokens: int, n: int, seed: int, tokenizer: Tokenizer) -> Iterator[Example]:
     """n questions of one to three facts about the ends of documents of `n_tokens` tokens, twelve questions a
-    document.
-
-    Raises BadRequest outside the lengths of `generate_narrative`.
+    document. Raises BadRequest outside the lengths of `generate_narrative`.
     """
     for first in range(0, n, QUESTIONS_PER_DOCUMENT):
         document_seed = FIRST_SEED + 100_000 * seed + first // QUESTIONS_PER_DOCUMENT
@@ -64,17 +60,10 @@ def document_examples(n_tokens: int, seed: int, tokenizer: Tokenizer) -> Iterato
     document = Document(f"generated-{seed}", narrative.text, "text")
     workspace = Workspace((document,), (chunk_document(document, CHUNKING, tokenizer),))
     chunks = tuple(workspace.texts())
-    for i, question in enumerate(narrative.questions, start=1):
-        support = span_chunks(workspace, 0, question.support)
-        yield Example(
-            f"{document.title}-q{i}",
-            TASK,
-            question.question,
-            chunks,
-            support,
-            (question.answer,),
-            f"{question.hops} facts",
-        )
+    for i, asked in enumerate(narrative.questions, start=1):
+        support, name = span_chunks(workspace, 0, asked.support), f"{document.title}-q{i}"
+        kind = f"{asked.hops} facts"
+        yield Example(name, TASK, asked.question, chunks, support, (asked.answer,), kind)
 
 
 def training_rng(seed: int) -> Random:
@@ -86,7 +75,6 @@ def story_example(
     rng: Random, noise: Noise, n_noise: int, tokenizer: Tokenizer, example_id: str = ""
 ) -> Example:
     """A training example: one question of a story, the chunks of its facts among `n_noise` chunks of noise.
-
     The story has as many facts and questions as a document's may have, drawn anew each time, the greater of
     two draws, as documents are mostly long; questions of more facts are asked more often.
     """
@@ -107,10 +95,8 @@ def story_example(
 
 
 def _pack_with_prose(rng: Random, story: GeneratedStory, tokenizer: Tokenizer) -> tuple[list[str], list[int]]:
-    """Chunks that hold the facts and the prose around them, and for each fact the chunk it is in.
-
-    Facts that follow each other directly stand between the same paragraphs. Packing is that of the app, each
-    group for itself.
+    """Chunks that hold the facts and the prose around them, and for each fact the chunk it is in. Facts that
+    follow each other directly stand between the same paragraphs, and each such group is packed for itself.
     """
     join_chance = MOST_JOINED * rng.random()
     groups: list[list[str]] = []
@@ -122,6 +108,7 @@ def _pack_with_prose(rng: Random, story: GeneratedStory, tokenizer: Tokenizer) -
     sentences: list[str] = []
     group: list[int] = []
     at: list[int] = []
+    """Which sentences are facts."""
     for number, facts in enumerate(groups):
         before = list(compose_paragraph(rng))
         before = before[len(before) - int(rng.random() * (PROSE_AROUND + 1)) :]
@@ -129,21 +116,13 @@ def _pack_with_prose(rng: Random, story: GeneratedStory, tokenizer: Tokenizer) -
         paragraph = [*before, *facts, *islice(compose_paragraph(rng), PROSE_AROUND)]
         sentences += paragraph
         group += [number] * len(paragraph)
-    return _packed(sentences, group, at, tokenizer)
-
-
-def _packed(
-    sentences: Sequence[str], group: Sequence[int], at: Sequence[int], tokenizer: Tokenizer
-) -> tuple[list[str], list[int]]:
-    """The chunks that hold one of the sentences `at`, and which of them each is in."""
     text = " ".join(sentences)
     lengths = [len(sentence) + 1 for sentence in sentences]
     ends = np.cumsum(lengths)
     spans = np.stack([ends - lengths, ends - 1], axis=1)
     units = Units(spans, np.array(group, dtype=np.int32))
     chunks, _ = pack(text, units, CHUNKING.max_tokens, tokenizer)
-    starts, facts = chunks.spans[:, 0], spans[list(at), 0]
-    holding = np.searchsorted(starts, facts, side="right") - 1
+    holding = np.searchsorted(chunks.spans[:, 0], spans[at, 0], side="right") - 1
     kept, chunk_of_fact = np.unique(holding, return_inverse=True)
     texts = [text[start:end] for start, end in chunks.spans[kept].tolist()]
     return texts, chunk_of_fact.tolist()

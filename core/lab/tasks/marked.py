@@ -1,16 +1,16 @@
 """Questions that a reader marked, out of the log and into it.
 
-They become labelled questions with quotes, lines of a file, and training examples. Their documents are those
-that are open, or that a run of the reader's searched. A marked passage becomes a quote that stands once in
-its document; it is made longer where it does not.
+Their documents are those that are open, or that a run of the reader's searched. A marked passage becomes a
+quote that stands once in its document; it is made longer where it does not.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from core.base.errors import BadRequest
 from core.base.types import Document, Workspace
@@ -43,9 +43,7 @@ class SupportedQuestions:
 
     questions: tuple[DocumentQuestion, ...]
     documents: Mapping[str, Document]
-    """By the names in the questions."""
     left_out: tuple[str, ...]
-    """Why others are left out, a sentence each."""
 
     def read(self, name: str) -> Document:
         """See `core.lab.tasks.documents.Documents`."""
@@ -53,41 +51,41 @@ class SupportedQuestions:
 
     def lines(self) -> str:
         """A line of JSON a question, as `evaluate-documents` reads them."""
-        return "".join(
-            json.dumps(
-                {
-                    "id": question.id,
-                    "document": question.document,
-                    "kind": question.kind,
-                    "question": question.question,
-                    "answer": list(question.answers),
-                    "support": list(question.quotes),
-                    "marks": [asdict(mark) for mark in question.marks],
-                },
-                ensure_ascii=False,
-            )
-            + "\n"
+        records = (
+            {
+                "id": question.id,
+                "document": question.document,
+                "kind": question.kind,
+                "question": question.question,
+                "answer": list(question.answers),
+                "support": list(question.quotes),
+                "marks": [asdict(mark) for mark in question.marks],
+            }
             for question in self.questions
         )
+        return _lines(records)
 
     def training_lines(self, cut: Callable[[Document], Workspace]) -> str:
         """A line of JSON a question, as `train --questions` reads them. `cut`: a document's chunks."""
         cuts = {name: cut(document) for name, document in self.documents.items()}
         finders = {name: QuoteFinder(document.text, name) for name, document in self.documents.items()}
-        lines = []
+        records = []
         for question in self.questions:
             workspace = cuts[question.document]
             places = places_of(question, finders[question.document])
-            support = sorted({i for start, end in places for i in workspace.overlapping(0, start, end)})
             record = {
                 "id": question.id,
                 "question": question.question,
                 "chunks": workspace.texts(),
-                "support": support,
+                "support": sorted({i for place in places for i in workspace.overlapping(0, *place)}),
                 "answer": list(question.answers),
             }
-            lines.append(json.dumps(record, ensure_ascii=False) + "\n")
-        return "".join(lines)
+            records.append(record)
+        return _lines(records)
+
+
+def _lines(records: Iterable[dict[str, Any]]) -> str:
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
 def ask_marked(log: RunReader, owner: str | None, opened: Sequence[Document]) -> SupportedQuestions:
@@ -97,32 +95,27 @@ def ask_marked(log: RunReader, owner: str | None, opened: Sequence[Document]) ->
     finders: dict[str, QuoteFinder] = {}
     questions, left_out = [], []
     for marked in reversed(list_questions(log, owner)):
+        key = marked.sha256
         if not marked.support:
             left_out.append(f"{marked.question!r} has no passage that belongs to its answer; mark one")
             continue
-        if marked.sha256 not in at_hand:
-            logged = logged_document(log, marked.sha256, owner)
-            if logged is None:
-                left_out.append(f"{marked.question!r} is about {marked.document}, which is not here; open it")
-                continue
-            at_hand[marked.sha256] = logged.document()
-        document = at_hand[marked.sha256]
-        if marked.sha256 not in finders:
-            others = [*names.values(), *(one.title for one in opened if one.sha256 != marked.sha256)]
-            names[marked.sha256] = _name_beside(document) if document.title in others else document.title
-            finders[marked.sha256] = QuoteFinder(document.text, marked.document)
-        quotes = tuple(
-            standing_once(document.text, mark.start, mark.end, finders[marked.sha256])
-            for mark in marked.support
-        )
+        if key not in at_hand and (logged := logged_document(log, key, owner)):
+            at_hand[key] = logged.document()
+        if key not in at_hand:
+            left_out.append(f"{marked.question!r} is about {marked.document}, which is not here; open it")
+            continue
+        document, text = at_hand[key], at_hand[key].text
+        if key not in finders:
+            others = [*names.values(), *(one.title for one in opened if one.sha256 != key)]
+            names[key] = _name_beside(document) if document.title in others else document.title
+            finders[key] = QuoteFinder(text, marked.document)
+        quotes = tuple(standing_once(text, mark.start, mark.end, finders[key]) for mark in marked.support)
         answers = (marked.answer,) if marked.answer else ()
         kind: QuestionKind = "single" if len(quotes) == 1 else "bridge"
-        name = names[marked.sha256]
         marks = tuple(MarkedPassage(**asdict(mark)) for mark in marked.marks)
-        questions.append(
-            DocumentQuestion(marked.question_id, name, kind, marked.question, answers, quotes, marks)
-        )
-    documents = {name: at_hand[sha256] for sha256, name in names.items()}
+        asked = (marked.question_id, names[key], kind, marked.question, answers, quotes, marks)
+        questions.append(DocumentQuestion(*asked))
+    documents = {name: at_hand[key] for key, name in names.items()}
     return SupportedQuestions(tuple(questions), documents, tuple(left_out))
 
 

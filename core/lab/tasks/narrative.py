@@ -1,11 +1,8 @@
 """A document of any length with a story in it.
 
-Facts of a simulated world, each a plain sentence, among noise prose. The facts are spread evenly over the
-whole length and the questions ask about the end, in the manner of bAbI stories hidden in long texts
-(BabiLong). Facts stand at the beginning or the end of a paragraph, where no "he" of the noise can be read as
-theirs. What happens comes from `story`, what the noise says from `prose`.
-Deterministic: the same seed, length and number of questions give the same text on every machine.
-
+Facts of a simulated world, each a plain sentence, are spread evenly over noise prose, at the beginning or the
+end of a paragraph, where no "he" of the noise can be read as theirs; questions ask about the end. The same
+seed, length and number of questions give the same text on every machine.
 """
 
 from __future__ import annotations
@@ -75,9 +72,7 @@ class _Page:
 
 def generate_narrative(n_tokens: int, seed: int = 0, n_questions: int = 12) -> Narrative:
     """A document of about `n_tokens` tokens of the all-MiniLM-L6-v2 tokenizer (within 2 %), questions of 1,
-    2, 3, 1, ... hops.
-
-    Raises BadRequest outside 1,000 to 10,000,000 tokens or 1 to 27 questions.
+    2, 3, 1, ... hops. Raises BadRequest outside 1,000 to 10,000,000 tokens or 1 to 27 questions.
     """
     if not MIN_TOKENS <= n_tokens <= MAX_TOKENS:
         raise BadRequest(f"n_tokens={n_tokens:,} must be between {MIN_TOKENS:,} and {MAX_TOKENS:,}")

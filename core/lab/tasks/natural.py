@@ -2,8 +2,7 @@
 
 Each comes with the chunks that hold its quotes and others that look like those. Answers are free-form: people
 write "two hundred feet" where the document says "a two hundred foot range". What is learned are the words of
-a quote that share most with an accepted answer (F1); a question whose quotes share less than WORTH_LEARNING
-with every answer is left out.
+a quote that share most with an accepted answer (F1).
 """
 
 from __future__ import annotations
@@ -56,7 +55,6 @@ class QuestionInChunks:
     spans: tuple[tuple[int, int, int], ...]
     """Best words of the quotes, as (chunk id, start, end); none where they are not worth learning."""
     f1: float
-    """Of those words."""
     quotes: tuple[tuple[int, int, int], ...]
     """What of the quotes stands in a chunk of the support, as (chunk id, start, end)."""
 
@@ -123,8 +121,8 @@ def _best_spans(
 
 
 def shared_spans(text: str, answer: str) -> list[tuple[float, int, int]]:
-    """(F1, start, end) of the words of a text that share most with an answer, all places that share as much;
-    none where no word is shared.
+    """(F1, start, end) of the words that share most with an answer, all such places; none where none is
+    shared.
 
     >>> shared_spans("probably a two hundred foot range .", "two hundred feet")
     [(0.8, 11, 22)]
@@ -153,11 +151,6 @@ def training_questions(data: Path | None) -> tuple[list[DocumentQuestion], Docum
     path = folder / "natural" / "train.jsonl.gz"
     questions = read_document_questions(path)
     names = {question.document for question in questions}
-    own = [
-        question
-        for file in sorted(OWN_QUESTIONS.glob("*.jsonl.gz"))
-        for question in read_document_questions(file)
-    ]
-    return [*questions, *(question for question in own if question.document in names)], DocumentFolder(
-        folder, path
-    )
+    for file in sorted(OWN_QUESTIONS.glob("*.jsonl.gz")):
+        questions += [own for own in read_document_questions(file) if own.document in names]
+    return questions, DocumentFolder(folder, path)

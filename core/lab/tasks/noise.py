@@ -1,9 +1,9 @@
 """Chunks of prose that decide nothing.
 
 Novels and essays from the data sets, or the project's own composed prose. Novels are hard-wrapped, so lines
-are joined before sentences are found. A chunk without a letter is left out. Cutting and counting are those of
-`core.ingest`, so noise looks as a document does in the app. People of novels can be given other names, so
-that prose speaks of those whom a question asks about; who counts as one is guessed from the words around.
+are joined before sentences are found. Cutting and counting are those of `core.ingest`, so noise looks as a
+document does in the app. People of novels can be given other names, so that prose speaks of those whom a
+question asks about.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ _MOVES = (
     " travelled handed passed entered hurried stepped climbed drove rode arrived retired crossed rushed"
     " strolled wandered descended reached fetched seized lifted threw"
 )
-"""What the people of stories do, too."""
 _DOES = rf" (?:had |then |\w+ly )?(?:{_MOVES.replace(' ', '|')})\b"
 _LONGEST_DEED = 40
 """Tokens of a sentence that is mostly about the deed."""
@@ -62,11 +61,9 @@ def read_noise(
     n_tokens: int | None = None,
     data: Path | None = None,
 ) -> Noise:
-    """Noise from the data sets, files in the order of their names.
-
-    With `max_tokens` None each sentence is a chunk (cut at 64 tokens), else whole sentences are packed up to
-    so many tokens. Stops once it has `n_tokens` tokens, so that a little is read quickly; None reads all.
-    Raises BadRequest when the source is unknown or its files aren't there.
+    """Noise from the data sets, files in the order of their names, until it has `n_tokens` tokens. With
+    `max_tokens` None each sentence is a chunk (cut at 64 tokens), else whole sentences are packed up to so
+    many. Raises BadRequest when the source is unknown or its files aren't there.
     """
     return _collect(source, _texts(source, data_folder(data)), tokenizer, max_tokens, n_tokens)
 
@@ -78,8 +75,7 @@ def compose_noise(rng: Random, tokenizer: Tokenizer, n_tokens: int) -> Noise:
 
 
 def find_people(texts: Sequence[str]) -> frozenset[str]:
-    """Names of people, as far as can be guessed: words always written with a capital that are seen doing
-    something.
+    """Words always written with a capital that are seen doing something: names of people, as a guess.
 
     >>> texts = ["Emma went.", "Then Emma said so.", "Emma sat in London.", "She went; he and she said so."]
     >>> sorted(find_people(texts))
@@ -96,32 +92,24 @@ def find_people(texts: Sequence[str]) -> frozenset[str]:
 
 
 def find_deeds(noise: Noise, people: frozenset[str]) -> Noise:
-    """The short sentences in which somebody goes somewhere, takes, carries or gives something, token counts
-    as they were.
-
-    It is one of `people`, of whom one stands for every "he" and "she" as well: the sentences are there to be
-    renamed.
+    """The short sentences in which one of `people`, of whom one stands for every "he" and "she" as well,
+    goes, takes, carries or gives: they are there to be renamed. Token counts are as they were.
     """
-    pattern = re.compile(rf"\b{_any_of(people)}{_DOES}")
     somebody = min(people, default="")
     texts = [re.sub(rf"\b(?:[Hh]e|[Ss]he)(?={_DOES})", somebody, text) for text in noise.texts]
-    rows = [
-        row for row in np.flatnonzero(noise.n_tokens <= _LONGEST_DEED).tolist() if pattern.search(texts[row])
-    ]
-    return Noise(noise.name, tuple(texts[row] for row in rows), noise.n_tokens[rows])
+    return _short(noise, texts, _LONGEST_DEED, rf"\b{_any_of(people)}{_DOES}")
 
 
 def find_calls(noise: Noise, people: frozenset[str]) -> Noise:
-    """The sentences of a few words that name one of `people`, as talk is full of: beside a long
-    text's other sentences they look like facts about them.
-    """
-    pattern = re.compile(rf"\b{_any_of(people)}\b")
-    rows = [
-        row
-        for row in np.flatnonzero(noise.n_tokens <= _LONGEST_CALL).tolist()
-        if pattern.search(noise.texts[row])
-    ]
-    return Noise(noise.name, tuple(noise.texts[row] for row in rows), noise.n_tokens[rows])
+    """The sentences of a few words that name one of `people`: they look like facts about them."""
+    return _short(noise, noise.texts, _LONGEST_CALL, rf"\b{_any_of(people)}\b")
+
+
+def _short(noise: Noise, texts: Sequence[str], most: int, pattern: str) -> Noise:
+    """Texts of at most so many tokens in which a pattern is found, counts as they were."""
+    short = np.flatnonzero(noise.n_tokens <= most).tolist()
+    rows = [row for row in short if re.search(pattern, texts[row])]
+    return Noise(noise.name, tuple(texts[row] for row in rows), noise.n_tokens[rows])
 
 
 def rename_people(
@@ -160,10 +148,8 @@ def _collect(
     counts: list[np.ndarray] = []
     total = 0
     for text in texts:
-        left = None if n_tokens is None else CHARACTERS_PER_TOKEN * (n_tokens - total)
-        parts, n = cut_prose(
-            text if left is None or left > len(text) else text[: left + 1000], tokenizer, max_tokens
-        )
+        left = len(text) if n_tokens is None else CHARACTERS_PER_TOKEN * (n_tokens - total)
+        parts, n = cut_prose(text[: left + 1000] if left <= len(text) else text, tokenizer, max_tokens)
         chunks += parts
         counts.append(n)
         total += int(n.sum())
@@ -181,15 +167,8 @@ def cut_prose(text: str, tokenizer: Tokenizer, max_tokens: int | None) -> tuple[
     paragraphs = _EMPTY_LINES.split(text)
     text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     spans = spans_array(iter_sentences(text))
-    groups = np.zeros(len(spans), dtype=np.int32)
-    if max_tokens is None:
-        groups = np.arange(len(spans), dtype=np.int32)
+    groups = np.arange(len(spans), dtype=np.int32) if max_tokens is None else np.zeros(len(spans), np.int32)
     chunks, n_tokens = pack(text, Units(spans, groups), max_tokens or LONGEST_SENTENCE, tokenizer)
-    kept: list[str] = []
-    counts: list[int] = []
-    for (start, end), n in zip(chunks.spans.tolist(), n_tokens.tolist(), strict=True):
-        chunk = " ".join(text[start:end].split())
-        if any(map(str.isalpha, chunk)):
-            kept.append(chunk)
-            counts.append(n)
-    return kept, np.array(counts, dtype=np.int32)
+    texts = [" ".join(text[start:end].split()) for start, end in chunks.spans.tolist()]
+    kept = [row for row, chunk in enumerate(texts) if any(map(str.isalpha, chunk))]
+    return [texts[row] for row in kept], np.array(n_tokens[kept], dtype=np.int32)

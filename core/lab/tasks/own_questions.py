@@ -1,7 +1,6 @@
 """A person's own questions, for training and evaluation.
 
-A line `{"question", "chunks": [text], "support": [ids], "id"?, "answer"?}` each. Support are 0-based indices
-into the chunks.
+A line `{"question", "chunks": [text], "support": [0-based ids], "id"?, "answer"?}` each.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ MAX_FILE_BYTES = 256 * 1024 * 1024
 MAX_LINE_BYTES = 32 * 1024 * 1024
 """Longest line: a question over some five million words."""
 MAX_QUESTIONS = 100_000
-"""Most questions in a file."""
 
 
 def read_own_questions(path: Path) -> list[Example]:

@@ -1,8 +1,4 @@
-"""Questions over one pool of paragraphs.
-
-As in the papers of SPARC-RAG and of others who report recall on HotpotQA: one corpus has all paragraphs of a
-set's questions; those that stand under several are kept once.
-"""
+"""Questions over one pool of paragraphs, as in the SPARC-RAG paper."""
 
 from __future__ import annotations
 
@@ -13,8 +9,8 @@ from core.lab.tasks.example import Example
 
 
 def pooled(examples: Sequence[Example], name: str) -> tuple[Example, ...]:
-    """The same questions, each over the distinct paragraphs of all, in order of first appearance. They share
-    one tuple of chunks; their task is named `name`.
+    """The same questions over one tuple of the distinct paragraphs of all, by first appearance; the task is
+    `name`.
     """
     rows = {
         text: row

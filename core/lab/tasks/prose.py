@@ -1,9 +1,8 @@
 """Composes noise.
 
-Paragraphs of plain narrative about weather, a river, trade, letters, food, talk and thoughts. A paragraph
-keeps to one subject and one person, whom it introduces before it says "he" or "she". People here are roles
-("the old bishop"), never names, so that noise can't change an answer. Slots multiply the words: ten million
-tokens repeat a sentence now and then and a paragraph practically never. Tests keep two rules of
+A paragraph keeps to one subject and one person, whom it introduces before it says "he" or "she". People here
+are roles ("the old bishop"), never names, so that noise can't change an answer. Slots multiply the words: ten
+million tokens repeat a sentence now and then and a paragraph practically never. Tests keep two rules of
 `lexicon.json`: every word is a single token of the all-MiniLM-L6-v2 tokenizer, and none is a person, an
 object or a place of `story`. A slot in braces is one of its slots, or the paragraph's person.
 """
@@ -13,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.resources import files
 from random import Random
 
@@ -38,16 +36,11 @@ def count_tokens(text: str) -> int:
     return len(_WORD_OR_MARK.findall(text))
 
 
-@dataclass(frozen=True, slots=True)
 class _Template:
     """A pattern ready to fill: its text with %s for each slot, and the slots' names."""
 
-    text: str
-    slots: tuple[str, ...]
-
-    @classmethod
-    def parse(cls, pattern: str) -> _Template:
-        return cls(_SLOT.sub("%s", pattern), tuple(_SLOT.findall(pattern)))
+    def __init__(self, pattern: str) -> None:
+        self.text, self.slots = _SLOT.sub("%s", pattern), _SLOT.findall(pattern)
 
     def fill(self, rng: Random, person: dict[str, str]) -> str:
         """The sentence, no word chosen twice running. `person` holds the slots of the paragraph's person."""
@@ -64,9 +57,9 @@ class _Template:
         return sentence[: start + 1].upper() + sentence[start + 1 :]
 
 
-_OPENINGS = tuple(tuple(map(_Template.parse, subject["openings"])) for subject in SUBJECTS)
-_MIDDLES = tuple(tuple(map(_Template.parse, subject["middles"])) for subject in SUBJECTS)
-_TITLES = tuple(map(_Template.parse, TITLES))
+_OPENINGS = tuple(tuple(map(_Template, subject["openings"])) for subject in SUBJECTS)
+_MIDDLES = tuple(tuple(map(_Template, subject["middles"])) for subject in SUBJECTS)
+_TITLES = tuple(map(_Template, TITLES))
 
 
 def compose_title(rng: Random) -> str:
@@ -77,14 +70,11 @@ def compose_title(rng: Random) -> str:
 def compose_paragraph(rng: Random) -> Iterator[str]:
     """A paragraph of four to eight sentences: an opening, then others on one subject and one person."""
     subject = int(rng.random() * len(SUBJECTS))
-    person = {
-        "who": f"the {pick(rng, LEXICON['nature'])} {pick(rng, LEXICON['role'])}",
-        **pick(rng, _PRONOUNS),
-    }
+    who = f"the {pick(rng, LEXICON['nature'])} {pick(rng, LEXICON['role'])}"
+    person = {"who": who, **pick(rng, _PRONOUNS)}
     yield pick(rng, _OPENINGS[subject]).fill(rng, person)
     middles = _MIDDLES[subject]
+    # an odd step walks through all eight patterns before one comes again
     first, step = int(rng.random() * len(middles)), pick(rng, (1, 3, 5, 7))
-    for i in range(
-        3 + int(rng.random() * 5)
-    ):  # an odd step walks through all eight patterns before one comes again
+    for i in range(3 + int(rng.random() * 5)):
         yield middles[(first + i * step) % len(middles)].fill(rng, person)

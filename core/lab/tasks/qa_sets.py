@@ -6,9 +6,9 @@
                 "supporting_facts"})
     a folder    of BEIR, see `core.lab.tasks.beir`
 
-All may be gzipped. A chunk is "title: text", since a paragraph often leaves its subject's name to its title;
-without a title it is the text alone. A paragraph that stands twice in a record is kept once. The files are
-other people's: whatever is wrong with one becomes a sentence that names file and line.
+All may be gzipped. A chunk is "title: text", since a paragraph often leaves its subject's name to its title.
+A paragraph that stands twice in a record is kept once. The files are other people's: whatever is wrong with
+one becomes a sentence that names file and line.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ FOLDERS = {
     "clapnq": "clapnq_dev",
     "hybridqa": "hybridqa",
 }
-"""Sets by the name of their task, and their folders among the data sets."""
 
 MAX_FILE_BYTES = 2 * 1024**3
 """Largest file, unpacked: HotpotQA's training file has 0.6 GB."""
@@ -49,14 +48,12 @@ MAX_LINE_BYTES = 16 * 1024 * 1024
 MAX_CHUNKS = 100_000
 """Most chunks of one question."""
 MAX_SUPPORT = 32
-"""Most support chunks of one question: an episode takes them one after another, and a state has to hold them.
-"""
+"""Most support chunks of one question: an episode takes them one after another, a state has to hold them."""
 
 
 def read_qa(source: str | Path, part: str = "eval", data: Path | None = None) -> list[Example]:
-    """A set by name (`hotpotqa`, ...; file `<part>.jsonl.gz` of its folder), or a path.
-
-    Raises BadRequest when there is no such set or file, or it isn't in one of the formats.
+    """A set by name (`<part>.jsonl.gz` of its folder), or a path. Raises BadRequest for neither, or another
+    format.
     """
     if str(source) in FOLDERS:
         task, path = str(source), data_folder(data) / FOLDERS[str(source)] / f"{part}.jsonl.gz"
@@ -135,17 +132,16 @@ def _hotpotqa(path: Path, task: str) -> Iterator[Example]:
     for number, record in enumerate(records, start=1):
         where = f"{path.name} question {number}"
         try:
-            chunks = [
-                chunk_text(title, "".join(sentences)) for title, sentences in _list(record, "context", where)
-            ]
+            context = _list(record, "context", where)
+            chunks = [chunk_text(title, "".join(sentences)) for title, sentences in context]
             gold = {title for title, _ in _list(record, "supporting_facts", where)}
-            support = [row for row, (title, _) in enumerate(record["context"]) if title in gold]
+            support = [row for row, (title, _) in enumerate(context) if title in gold]
         except (TypeError, ValueError, AttributeError):
             raise BadRequest(
                 f"{where} must be an object whose context are pairs of a title and sentences, and whose"
                 " supporting_facts pairs of a title and a number; fetch the file again"
             ) from None
-        if len({record["context"][row][0] for row in support}) < len(gold):
+        if len({context[row][0] for row in support}) < len(gold):
             raise BadRequest(f"{where} lacks a paragraph that supports it; take the set's distractor setting")
         answers = _answers(record.get("answer"))
         yield _example(record, where, task, chunks, support, answers, record.get("type", ""))
@@ -175,9 +171,8 @@ def _example(
     first = {text: row for row, text in enumerate(dict.fromkeys(chunks))}
     gold = tuple(sorted({first[chunks[row]] for row in _checked_support(support, len(chunks), where)}))
     example_id = str(record.get("id") or record.get("_id") or where)[:MAX_QUERY_CHARACTERS]
-    return Example(
-        example_id, task, question, tuple(first), gold, answers, kind if isinstance(kind, str) else ""
-    )
+    named = kind if isinstance(kind, str) else ""
+    return Example(example_id, task, question, tuple(first), gold, answers, named)
 
 
 def _checked_support(support: object, n_chunks: int, where: str) -> set[int]:
@@ -200,11 +195,9 @@ def _checked_support(support: object, n_chunks: int, where: str) -> set[int]:
 def _paragraph(value: object, text: str, where: str) -> str:
     """A chunk, from a text or an object with a title and a text."""
     title, words = (value.get("title", ""), value.get(text)) if isinstance(value, dict) else ("", value)
-    if not isinstance(words, str) or not isinstance(title, str) or not words.strip():
-        raise BadRequest(
-            f"{where} has a chunk that is no text, or object with one, or is empty; put it right"
-        )
-    return chunk_text(title, words)
+    if isinstance(words, str) and isinstance(title, str) and words.strip():
+        return chunk_text(title, words)
+    raise BadRequest(f"{where} has a chunk that is no text, or object with one, or is empty; put it right")
 
 
 def _list(record: Mapping[str, Any], name: str, where: str) -> list[Any]:
@@ -230,14 +223,14 @@ class DistractorPool:
         self._index = WordIndex(self.texts)
 
     def extend(self, example: Example, n: int, rng: Random) -> Example:
-        """The example with up to n more paragraphs, all in random order: those that are lexically closest to
-        the question, and random ones where these are fewer.
-
-        Never one that stands in the example already, has the title of one of its support paragraphs, or holds
-        an accepted answer: any of these might support the question unlabelled.
+        """The example with up to n more paragraphs in random order: those closest to the question by BM25,
+        then random ones. Never one that stands there already, has the title of a support paragraph, or holds
+        an answer: it might support the question unlabelled.
         """
-        near = self._near(example)
-        hard = [row for row in near[: 4 * n] if self._is_foreign(row, example)]
+        scores = self._index.scores(words_of(example.question))
+        rows = np.argsort(-scores, kind="stable")
+        near = rows[scores[rows] > 0][: 4 * n].tolist()
+        hard = [row for row in near if self._is_foreign(row, example)]
         rng.shuffle(hard)
         taken = dict.fromkeys(hard[:n])
         for row in rng.sample(range(len(self.texts)), min(len(self.texts), 4 * n)):
@@ -249,13 +242,6 @@ class DistractorPool:
         rng.shuffle(texts)
         support = tuple(now for now, (was, _) in enumerate(texts) if was in example.support)
         return replace(example, chunks=tuple(text for _, text in texts), support=support)
-
-    def _near(self, example: Example) -> list[int]:
-        """Rows by falling BM25 score, those that share no word left out."""
-        scores = self._index.scores(words_of(example.question))
-        rows = np.argsort(-scores, kind="stable")
-        near: list[int] = rows[scores[rows] > 0].tolist()
-        return near
 
     def _is_foreign(self, row: int, example: Example) -> bool:
         answers = [answer.casefold() for answer in example.answers if answer.casefold() not in ("yes", "no")]

@@ -1,9 +1,8 @@
 """Needles in haystacks.
 
-RULER's eight needle tasks by an own generator, and questions over long haystacks of paragraphs.
-
-A needle is a sentence that files a value under a label, and a chunk of its own; the question asks for the
-values of some labels, and its support is their needles. The tasks differ in what is asked and in the hay:
+RULER's eight tasks by an own generator. A needle is a sentence that files a value under a label, and a chunk
+of its own; the question asks for the values of some labels, and its support is their needles. The tasks
+differ in what is asked and in the hay:
     single-1, -2, -3   one needle: a number in repeated sentences, a number in essays, a UUID in essays
     multikey-1         four labels in essays, one asked
     multikey-2, -3     the hay is needles of other labels: words and numbers, UUIDs under UUIDs;
@@ -26,7 +25,8 @@ from uuid import UUID
 
 from core.base.errors import BadRequest
 from core.ingest.tokenizer import Tokenizer
-from core.lab.tasks.example import Example, Noise, Woven, weave, weave_to_length
+from core.lab.tasks.babilong import BabiQuestion
+from core.lab.tasks.example import Example, Noise, weave, weave_to_length
 from core.lab.tasks.noise import LONGEST_SENTENCE, cut_prose
 
 Use = Literal["train", "test"]
@@ -36,7 +36,6 @@ LabelKind = Literal["words", "code"]
 Hay = Literal["repeated", "essays", "needles"]
 
 RANDOM_IDS = "random ids"
-"""The kind of examples whose hay is needles."""
 MAX_NEEDLE_TOKENS = 96
 """Most tokens of a needle: one of two UUIDs needs more than a sentence's 64."""
 SHORTEST_NEEDLE: dict[LabelKind, int] = {"words": 12, "code": 40}
@@ -121,7 +120,7 @@ _THIRD = _words(
 
 
 _N_SHARES = 4
-"""Training, its hay, evaluation, its hay: the number of words in a list is a multiple of this."""
+"""Training, its hay, evaluation, its hay: each of the lists has a multiple of so many words."""
 
 
 class _Drawer:
@@ -165,36 +164,22 @@ def needle_hay(rng: Random, variant: str, n: int, tokenizer: Tokenizer, use: Use
     return Noise("needles", texts, tokenizer.count(texts))
 
 
-def repeated_hay(tokenizer: Tokenizer) -> Noise:
-    """A group of sentences about nothing, to be read again and again."""
-    texts, n_tokens = cut_prose(_REPEATED, tokenizer, LONGEST_SENTENCE)
-    return Noise("repeated", tuple(texts), n_tokens)
-
-
 def hay_of(
     variant: str, essays: Callable[[], Noise], token_budget: int, seed: int, tokenizer: Tokenizer
 ) -> Noise:
     """The haystack that evaluation questions of one seed share; `essays` is called where it is needed."""
     match VARIANTS[variant].hay:
         case "repeated":
-            return repeated_hay(tokenizer)
+            texts, n_tokens = cut_prose(_REPEATED, tokenizer, LONGEST_SENTENCE)
+            return Noise("repeated", tuple(texts), n_tokens)
         case "essays":
             return essays()
     n = min(MOST_HAY_NEEDLES, token_budget // SHORTEST_NEEDLE[VARIANTS[variant].label] + 1)
     return needle_hay(Random(f"{variant} hay {seed}"), variant, n, tokenizer, "test")
 
 
-@dataclass(frozen=True, slots=True)
-class _NeedleQuestion:
-    """A question: needles it needs in random order, distractors, which are asked for, and their values."""
-
-    question: str
-    needles: tuple[str, ...]
-    support: tuple[int, ...]
-    values: tuple[str, ...]
-
-
-def _ask(rng: Random, variant: NeedleTask, use: Use, value: ValueKind) -> _NeedleQuestion:
+def _ask(rng: Random, variant: NeedleTask, use: Use, value: ValueKind) -> BabiQuestion:
+    """A question; its facts are needles in random order, distractors among them."""
     drawer = _Drawer(rng, use)
     labels = [drawer.label(variant.label) for _ in range(variant.n_labels)]
     filed = [(label, drawer.value(value)) for label in labels for _ in range(variant.n_values)]
@@ -202,41 +187,34 @@ def _ask(rng: Random, variant: NeedleTask, use: Use, value: ValueKind) -> _Needl
     some_labels = labels[: variant.n_asked]
     support = tuple(row for row, (label, _) in enumerate(filed) if label in some_labels)
     statement = rng.choice(_STATEMENTS)
-    question = rng.choice(_QUESTIONS if len(support) == 1 else _PLURAL_QUESTIONS).format(
-        kind=value, labels=_listed(some_labels)
-    )
+    pattern = rng.choice(_QUESTIONS if len(support) == 1 else _PLURAL_QUESTIONS)
+    *most, last = some_labels
+    listed = f"{', '.join(most)} and {last}" if most else last
     needles = tuple(_state(statement, label, filed_value, value) for label, filed_value in filed)
-    return _NeedleQuestion(question, needles, support, tuple(filed[row][1] for row in support))
+    answer = ", ".join(filed[row][1] for row in support)
+    return BabiQuestion(pattern.format(kind=value, labels=listed), needles, support, answer)
 
 
 def _state(statement: str, label: str, value: str, kind: ValueKind) -> str:
     return statement.format(kind=kind, label=label, value=value)
 
 
-def _listed(labels: Sequence[str]) -> str:
-    return " and ".join([", ".join(labels[:-1]), labels[-1]] if len(labels) > 1 else labels)
-
-
 def needle_example(rng: Random, variant: str, hay: Noise, n_chunks: int, example_id: str = "") -> Example:
-    """A training example of `n_chunks` chunks (more when there are more needles); where the hay doesn't
-    matter, any kind of value.
-
-    For the variants whose hay is needles, `hay` comes from `needle_hay`.
+    """A training example of at least `n_chunks` chunks; where the hay doesn't matter, any kind of value. For
+    the variants whose hay is needles, `hay` comes from `needle_hay`.
     """
     kinds = VARIANTS[variant]
     value = kinds.value if kinds.hay == "needles" else rng.choice(VALUE_KINDS)
     asked = _ask(rng, kinds, "train", value)
-    return _example(
-        asked, weave(asked.needles, hay, max(0, n_chunks - len(asked.needles)), rng), variant, example_id
-    )
+    chunks = weave(asked.facts, hay, max(0, n_chunks - len(asked.facts)), rng)
+    return asked.over(chunks, example_id, f"niah-{variant}", kinds.kind)
 
 
 def needle_examples(
     variant: str, token_budget: int, n: int, seed: int, hay: Noise, tokenizer: Tokenizer
 ) -> tuple[Example, ...]:
-    """n evaluation questions, each with its needles elsewhere in the same hay, `token_budget` tokens in all.
-
-    Raises BadRequest for an unknown variant, or a budget that the needles alone exceed.
+    """n evaluation questions, each with its needles elsewhere in the same hay. Raises BadRequest for an
+    unknown variant, or a budget that the needles alone exceed.
     """
     if variant not in VARIANTS:
         raise BadRequest(f"needle task {variant!r} does not exist; choose among {', '.join(VARIANTS)}")
@@ -245,39 +223,24 @@ def needle_examples(
     for row in range(n):
         rng = Random(f"{variant} {seed} {row}")
         asked = _ask(rng, kinds, "test", kinds.value)
-        chunks = weave_to_length(
-            asked.needles, int(tokenizer.count(asked.needles).sum()), hay, token_budget, rng
-        )
+        n_own = int(tokenizer.count(asked.facts).sum())
+        chunks = weave_to_length(asked.facts, n_own, hay, token_budget, rng)
         if chunks is None:
             raise BadRequest(
-                f"length {token_budget} does not hold the {len(asked.needles)} needles of {variant}; ask for"
+                f"length {token_budget} does not hold the {len(asked.facts)} needles of {variant}; ask for"
                 f" {LEAST_LENGTH} tokens or more"
             )
-        examples.append(_example(asked, chunks, variant, f"niah-{variant}-{token_budget}-{seed}-{row}"))
+        name = f"niah-{variant}-{token_budget}-{seed}-{row}"
+        examples.append(asked.over(chunks, name, f"niah-{variant}", kinds.kind))
     return tuple(examples)
-
-
-def _example(question: _NeedleQuestion, chunks: Woven, variant: str, example_id: str) -> Example:
-    support = tuple(chunks.places[row] for row in question.support)
-    return Example(
-        example_id,
-        f"niah-{variant}",
-        question.question,
-        chunks,
-        support,
-        (", ".join(question.values),),
-        VARIANTS[variant].kind,
-    )
 
 
 def long_qa(
     examples: Sequence[Example], token_budget: int, books: Noise, seed: int, tokenizer: Tokenizer, task: str
 ) -> tuple[tuple[Example, ...], int]:
-    """Questions over long haystacks: their paragraphs, then those of the other questions in random order,
-    then books, up to a length.
-
-    A paragraph of another question that has the text of one already there is left out, so support stays what
-    it was. Returns the examples and how many were left out because their own paragraphs exceed the budget.
+    """Questions over their paragraphs, then other questions' in random order, then books, up to a length; and
+    how many were left out for exceeding it alone. A text that is there already is left out, so support stays
+    what it was.
     """
     pool = list(dict.fromkeys(text for example in examples for text in example.chunks))
     n_tokens = dict(zip(pool, tokenizer.count(pool).tolist(), strict=True))
@@ -294,21 +257,12 @@ def long_qa(
         n_others = bisect_right(totals, token_budget) - 1
         texts = [*enumerate(example.chunks), *((-1, text) for text in others[:n_others])]
         rng.shuffle(texts)
+        # as many chunks of books as fit in what is left
+        start, left = rng.randrange(len(books.texts)), token_budget - totals[n_others]
+        n_books = books.n_fitting(start, left if n_others == len(others) else 0)
+        chunks = weave([text for _, text in texts], books, n_books, rng, start)
         own_row = {was: now for now, (was, _) in enumerate(texts) if was >= 0}
-        chunks = _with_books(
-            [text for _, text in texts],
-            books,
-            token_budget - totals[n_others] if n_others == len(others) else 0,
-            rng,
-        )
         support = tuple(sorted(chunks.places[own_row[chunk_id]] for chunk_id in example.support))
-        out.append(
-            replace(example, id=f"{example.id}-{token_budget}", task=task, chunks=chunks, support=support)
-        )
+        name = f"{example.id}-{token_budget}"
+        out.append(replace(example, id=name, task=task, chunks=chunks, support=support))
     return tuple(out), len(examples) - len(out)
-
-
-def _with_books(own: Sequence[str], books: Noise, token_budget: int, rng: Random) -> Woven:
-    """Own texts among as many chunks of books as fit in what is left."""
-    start = rng.randrange(len(books.texts))
-    return weave(own, books, books.n_fitting(start, token_budget), rng, start)

@@ -1,9 +1,8 @@
 """The documents that ship with the app, and their questions.
 
-With the chunks that hold a question's support. Each file of sample_docs has a sidecar
-`<name>.questions.json`; support is written there as quotes, which occur exactly once in the text that
-`core.ingest` reads from the file, so that hits can be shown whatever the chunking. The first sample is what a
-first visit shows.
+Each file of sample_docs has a sidecar `<name>.questions.json`; support is written there as quotes, which
+occur exactly once in the text that `core.ingest` reads from the file, so that hits can be shown whatever the
+chunking.
 """
 
 from __future__ import annotations
@@ -54,20 +53,16 @@ def list_samples() -> tuple[Sample, ...]:
 def read_sample(path: Path) -> Sample:
     """A document with its sidecar, generated ones too. Raises OSError where either is missing."""
     values = json.loads(path.with_suffix(".questions.json").read_text(encoding="utf-8"))
-    questions = (
-        SampleQuestion(**{**question, "support": tuple(question["support"])})
-        for question in values["questions"]
+    questions = tuple(
+        SampleQuestion(**asked | {"support": tuple(asked["support"])}) for asked in values["questions"]
     )
-    return Sample(path.name, values["title"], values["description"], path, tuple(questions))
+    return Sample(path.name, values["title"], values["description"], path, questions)
 
 
 def span_chunks(workspace: Workspace, document: int, spans: Iterable[TextRange]) -> tuple[int, ...]:
     """Ids of chunks that hold a part of any span of a document, ascending; a border-crosser counts twice."""
-    return tuple(
-        sorted(
-            {chunk_id for span in spans for chunk_id in workspace.overlapping(document, span.start, span.end)}
-        )
-    )
+    holding = (workspace.overlapping(document, span.start, span.end) for span in spans)
+    return tuple(sorted(set().union(*holding)))
 
 
 def find_quote(text: str, quote: str) -> TextRange:

@@ -1,18 +1,17 @@
 """A small world in which people carry objects between places.
 
-Each fact is one plain sentence; questions are about the end of the story. There are three kinds: where a
-person is (one fact), where an object is (two), and where an object was before the place it is at now (three).
-Support is what bAbI calls support: the fewest facts that decide the answer, the object's last fact among
-them; facts that they imply are left out. No sentence is told twice, so that a quote names its place in the
-text. People and objects come to rest one after another, so that the support of different questions lies in
-different parts of the story. Draws from `random.Random.random` only, whose sequence Python promises to keep.
+Each fact is one plain sentence; questions are about the end of the story: where a person is (one fact), where
+an object is (two), and where it was before (three). Support is bAbI's: the fewest facts that decide the
+answer, the object's last fact among them. No sentence is told twice, so that a quote names its place in the
+text. People and objects come to rest one after another, so that support lies in different parts of the story.
+Draws from `random.Random.random` only, whose sequence Python promises to keep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from random import Random
 from typing import Literal, TypeVar
 
@@ -62,7 +61,6 @@ class Fact:
     """A place for a move, an object otherwise."""
     text: str
     receiver: str | None = None
-    """Who is given the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +154,9 @@ class _World:
 
 
 def tell_story(rng: Random, n_facts: int, n_questions: int) -> GeneratedStory:
-    """A story of `n_facts` facts that can be asked `n_questions` questions, hops 1, 2, 3, 1, ...
-
-    Redraws until the end of the story allows the questions. Raises ValueError when no such story turns up:
-    `n_facts` is too small for the questions, or so large that somebody runs out of sentences not told before.
+    """A story of `n_facts` facts that can be asked `n_questions` questions, hops 1, 2, 3, 1, ... Raises
+    ValueError when none turns up: too few facts for the questions, or so many that somebody runs out of new
+    sentences.
     """
     n_each = -(-n_questions // 3)
     for _ in range(MAX_ATTEMPTS):
@@ -170,10 +167,8 @@ def tell_story(rng: Random, n_facts: int, n_questions: int) -> GeneratedStory:
         by_hops = world.questions()
         if min(map(len, by_hops)) >= n_each:
             drawn = [shuffled(rng, questions)[:n_each] for questions in by_hops]
-            return GeneratedStory(
-                tuple(world.facts),
-                tuple([question for turn in zip(*drawn, strict=True) for question in turn][:n_questions]),
-            )
+            turns = chain.from_iterable(zip(*drawn, strict=True))
+            return GeneratedStory(tuple(world.facts), tuple(islice(turns, n_questions)))
     raise ValueError(
         f"n_facts={n_facts} gives no story with {n_questions} questions; ask for {9 * n_each} to"
         f" {30 * n_each} facts"
@@ -208,18 +203,13 @@ def _proposals(rng: Random, world: _World, awake: Sequence[str], loose: Sequence
         actor = pick(rng, awake)
         here = world.place_of(actor)
         held = [thing for thing, holder in world.holder.items() if holder == actor]
-        near = [
-            thing
-            for thing in loose
-            if thing not in world.holder and world.place_of_object(thing) in (None, here)
-        ]
-        others = [
-            other for other in awake if other != actor and here is not None and world.place_of(other) == here
-        ]
+        free = [thing for thing in loose if thing not in world.holder]
+        near = [thing for thing in free if world.place_of_object(thing) in (None, here)]
+        others = [other for other in awake if other != actor and world.place_of(other) == here]
         if here is None or rng.random() < (0.6 if held else 0.4):
             yield _move(rng, world, actor, awake)
         elif held and others and rng.random() < HANDOVER_CHANCE:
-            yield _give(rng, actor, pick(rng, held), pick(rng, others))
+            yield _handle(rng, "give", actor, pick(rng, held), pick(rng, others))
         elif held and rng.random() < 0.5:
             yield _handle(rng, "drop", actor, pick(rng, held))
         elif near and len(held) < 2:
@@ -230,21 +220,14 @@ def _move(rng: Random, world: _World, actor: str, awake: Sequence[str]) -> Fact:
     """To any other place; one time in three to where somebody else is, so that people meet."""
     here = world.place_of(actor)
     company = [place for other in awake if (place := world.place_of(other)) is not None and place != here]
-    place = (
-        pick(rng, company)
-        if company and rng.random() < 1 / 3
-        else pick(rng, [place for place in PLACES if place != here])
-    )
+    others = [place for place in PLACES if place != here]
+    place = pick(rng, company if company and rng.random() < 1 / 3 else others)
     return Fact("move", actor, place, f"{actor} {pick(rng, WORDINGS['move'])} the {place}.")
 
 
-def _handle(rng: Random, kind: Literal["take", "drop"], actor: str, thing: str) -> Fact:
-    return Fact(
-        kind, actor, thing, f"{actor} {pick(rng, WORDINGS[kind])} the {thing}{pick(rng, ('', ' there'))}."
-    )
-
-
-def _give(rng: Random, actor: str, thing: str, receiver: str) -> Fact:
-    return Fact(
-        "give", actor, thing, f"{actor} {pick(rng, WORDINGS['give'])} the {thing} to {receiver}.", receiver
-    )
+def _handle(
+    rng: Random, kind: Literal["take", "drop", "give"], actor: str, thing: str, receiver: str | None = None
+) -> Fact:
+    does = pick(rng, WORDINGS[kind])
+    tail = pick(rng, ("", " there")) if receiver is None else f" to {receiver}"
+    return Fact(kind, actor, thing, f"{actor} {does} the {thing}{tail}.", receiver)

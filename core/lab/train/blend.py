@@ -19,8 +19,7 @@ from core.encode.checkpoint import CheckpointSpec, read_spec, write_spec
 
 _CALIBRATED = {"step_budget", "temperature", "stop_threshold", "review_threshold", "scores"}
 _CALIBRATED |= {"shown_temperature", "q_range", "lead_curves"}
-_RERANKER = {"rerank_weight", "rerank_base", "rerank_base_sha256", "rerank_pool", "rerank_first"}
-_RERANKER |= {"rerank_beside", "rerank_again", "reranked"}
+_RERANKER = {name for name in CheckpointSpec.model_fields if name.startswith("rerank")}
 """The last agent's goes along."""
 _FREE = {"name", "description", "suits", "training", "chunk_tokens", "one_sentence"} | _CALIBRATED | _RERANKER
 """What the agents may differ in: names, and what is calibrated or chosen for serving."""
@@ -50,14 +49,14 @@ def blend(agents: Sequence[Path], shares: Sequence[float], out: Path) -> Checkpo
             " 100; name another folder with --out"
         )
     specs = [read_spec(agent) for agent in agents]
-    last = specs[-1]
-    for spec in specs:
+    last, served = specs[-1], [spec.model_dump(exclude=_FREE) for spec in specs]
+    for spec, fields in zip(specs, served, strict=True):
         if spec.weights != "adapters":
             raise BadCheckpoint(
                 f"{spec.name} has whole towers, not adapters; blend agents that were trained with a rank"
                 " above 0"
             )
-        if differing := sorted(name for name, value in _served(spec).items() if _served(last)[name] != value):
+        if differing := sorted(name for name, value in fields.items() if served[-1][name] != value):
             raise BadCheckpoint(
                 f"{spec.name} and {last.name} differ in {differing[0]}; blend agents of one recipe"
             )
@@ -69,12 +68,8 @@ def blend(agents: Sequence[Path], shares: Sequence[float], out: Path) -> Checkpo
     try:
         shutil.copytree(agents[-1], out, ignore=shutil.ignore_patterns(*_OF_TRAINING))
         for tower in ("state", "action"):
-            blend_adapters(
-                out / tower,
-                [agent / tower for agent in agents],
-                shares,
-                f"{tower} of {' and '.join(spec.name for spec in specs)}",
-            )
+            origin = f"{tower} of {' and '.join(spec.name for spec in specs)}"
+            blend_adapters(out / tower, [agent / tower for agent in agents], shares, origin)
         write_spec(out, spec)
     except (OSError, BadCheckpoint) as error:
         shutil.rmtree(out, ignore_errors=True)
@@ -84,7 +79,3 @@ def blend(agents: Sequence[Path], shares: Sequence[float], out: Path) -> Checkpo
             f"the agent can't be written to {out} ({error.strerror}); name another folder with --out"
         ) from error
     return spec
-
-
-def _served(spec: CheckpointSpec) -> dict[str, Any]:
-    return spec.model_dump(exclude=_FREE)

@@ -119,15 +119,12 @@ class TrainConfig(LowRankConfig):
             raise BadRequest(f"top-k actions {self.top_k_actions} must be at least 1, or none for all chunks")
         above_0 = (*ABOVE_0, "alpha", "clip", "ranking_temperature")
         check_numbers(self, LEAST | {"episodes": 1, "steps": 1}, above_0)
-        if self.objective not in OBJECTIVES:
-            raise BadRequest(
-                f"objective {self.objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
-            )
-        if self.position_kind not in POSITION_KINDS:
-            raise BadRequest(
-                f"position kind {self.position_kind!r} can't be trained; choose one of"
-                f" {', '.join(POSITION_KINDS)}"
-            )
+        for name, known, problem in (
+            ("objective", OBJECTIVES, "is unknown"),
+            ("position_kind", POSITION_KINDS, "can't be trained"),
+        ):
+            if (value := getattr(self, name)) not in known:
+                raise BadRequest(f"{words(name)} {value!r} {problem}; choose one of {', '.join(known)}")
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""

@@ -117,8 +117,5 @@ class Contests:
             chosen = []
         elif self._spec.state_order == "document":
             chosen.sort()
-        return Contest(
-            example.question,
-            tuple(example.chunks[row] for row in competing),
-            tuple(example.chunks[row] for row in chosen),
-        )
+        texts, read = (tuple(example.chunks[row] for row in rows) for rows in (competing, chosen))
+        return Contest(example.question, texts, read)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,10 +11,14 @@ from torch import nn
 
 from core.encode.encoder import fast_dtype
 from core.lab.train.config import LowRankConfig
-from core.lab.train.towers import base_encoder, changes_of, formed, trainable_tower
+from core.lab.train.towers import base_encoder, formed, trainable_tower
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+    from core.answer.network import ReaderNetwork
+    from core.encode.mpnet import Encoder
+    from core.encode.reranker import RerankerNetwork
 
 Part = TypeVar("Part")
 
@@ -28,13 +30,13 @@ class Descent:
         self,
         parameters: Iterable[nn.Parameter],
         weight_decay: float = 0.0,
-        forming: Callable[[], AbstractContextManager[None]] = nullcontext,
+        encoders: Iterable[Encoder] = (),
         betas: tuple[float, float] = (0.9, 0.98),
         eps: float = 1e-6,
     ) -> None:
-        """`forming`: within it changed weights are formed once (see `towers.formed`)."""
+        """`encoders`: those with changed weights."""
         self._parameters = [parameter for parameter in parameters if parameter.requires_grad]
-        self._forming = forming
+        self._encoders = list(encoders)
         self._optimizer = torch.optim.AdamW(self._parameters, betas=betas, eps=eps, weight_decay=weight_decay)
 
     @property
@@ -51,7 +53,7 @@ class Descent:
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         self._optimizer.zero_grad()
-        with self._forming():
+        with formed(self._encoders):
             for i, part in enumerate(parts, start=1):
                 loss = loss_of(part)
                 # the next part needs the graph of the formed weights, too
@@ -80,15 +82,18 @@ class Descent:
         self._optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
-def low_rank_descent(encoder: PreTrainedModel, heads: nn.Module, config: LowRankConfig) -> Descent:
+def low_rank_descent(network: ReaderNetwork | RerankerNetwork, config: LowRankConfig) -> Descent:
     """Steps of an encoder's LoRA and of the heads on it."""
-    parameters = [*encoder.parameters(), *heads.parameters()]
-    return Descent(parameters, config.weight_decay, partial(formed, [encoder]))
+    return Descent(network.parameters(), config.weight_decay, [network.encoder])
 
 
-def low_rank_state(encoder: PreTrainedModel, heads: nn.Module) -> dict[str, torch.Tensor]:
+def low_rank_state(network: nn.Module) -> dict[str, torch.Tensor]:
     """What such a training changes."""
-    return {name: value.detach() for name, value in changes_of(encoder)} | heads.state_dict()
+    return {
+        name.removeprefix("encoder."): parameter.detach()
+        for name, parameter in network.named_parameters()
+        if parameter.requires_grad
+    }
 
 
 def low_rank_encoder(base: Path, config: LowRankConfig, device: torch.device) -> PreTrainedModel:

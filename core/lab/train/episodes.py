@@ -7,7 +7,7 @@ loss, so no state is embedded twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,6 @@ from core.encode.checkpoint import CheckpointSpec
 from core.encode.rope import frequencies, on_grid
 from core.lab.tasks.example import Example
 from core.lab.train.config import TrainConfig
-from core.lab.train.returns import lambda_returns, rewards
 from core.lab.train.towers import TrainableTowers
 from core.methods.qrag.positions import chunk_positions
 
@@ -26,60 +25,6 @@ _MASKED = -1e9
 """Score of what can't be chosen."""
 _N_TWINS = 5
 """Of the chunks that read most like support, so many may be taken by mistake."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Played:
-    """What a part of a batch brought. (T, B) tensors; entries beyond an episode's end are 0."""
-
-    loss: torch.Tensor
-    td_loss: float
-    ranking_loss: float
-    q_values: torch.Tensor
-    """Online Q of the chosen chunks."""
-    values: torch.Tensor
-    """V of the states after each choice, by the target towers; the last row only with `bootstrap_at_cap`."""
-    rewards: torch.Tensor
-    returns: torch.Tensor
-    entropy: torch.Tensor
-    """Of the exploring policy, nats."""
-    taken: torch.Tensor
-    """bool: which steps were taken."""
-    completed: list[bool]
-    """Whether each episode took all its support."""
-    n_tokens: int
-    """Tokens embedded by the online towers, special ones left out."""
-
-
-class _Table:
-    """A part's examples, padded: each chunk's row of text, what is free, what is support, what words add."""
-
-    def __init__(self, examples: Sequence[Example], device: torch.device) -> None:
-        self.examples = examples
-        self.texts = list(dict.fromkeys(text for example in examples for text in example.chunks))
-        row = {text: i for i, text in enumerate(self.texts)}
-        self.row = row
-        shape = (len(examples), max(len(example.chunks) for example in examples))
-        rows, free, support = (
-            np.zeros(shape, dtype=np.int64),
-            np.zeros(shape, dtype=bool),
-            np.zeros(shape, dtype=bool),
-        )
-        word_shares = np.zeros(shape, dtype=np.float32)
-        for i, example in enumerate(examples):
-            n = len(example.chunks)
-            rows[i, :n] = [row[text] for text in example.chunks]
-            free[i, :n] = True
-            support[i, list(example.support)] = True
-            word_shares[i, : len(example.word_shares)] = example.word_shares
-        self.rows = torch.from_numpy(rows).to(device)
-        self.free = torch.from_numpy(free).to(device)
-        self.support = torch.from_numpy(support).to(device)
-        self.word_shares = torch.from_numpy(word_shares).to(device)
-
-    def own_texts(self) -> set[str]:
-        """Texts that are no noise: those worth a gradient as candidates."""
-        return {text for example in self.examples for text in example.own_texts}
 
 
 class Scorer:
@@ -121,36 +66,6 @@ class Scorer:
         return torch.bmm(self.turn(chunks, phases), states.unsqueeze(-1)).squeeze(-1)
 
 
-def play(
-    towers: TrainableTowers,
-    examples: Sequence[Example],
-    config: TrainConfig,
-    alpha: float,
-    generator: torch.Generator,
-) -> Played:
-    """Plays one episode an example with the online towers, and forms the loss. Within `towers.formed()`."""
-    part = _Part(towers, examples, config)
-    rollout = collect(part, alpha, generator)
-    values, returns = targets(part, rollout, alpha)
-    q_values, td_loss = _td_loss(part, rollout, returns)
-    ranking_loss = _ranking(part, rollout)
-    return Played(
-        loss=ranking_loss if part.supervised else td_loss + config.ranking_weight * ranking_loss,
-        td_loss=float(td_loss.detach()),
-        ranking_loss=float(ranking_loss.detach()),
-        q_values=q_values.detach(),
-        values=values[1:],
-        rewards=rollout.rewards,
-        returns=returns,
-        entropy=rollout.entropy * rollout.taken,
-        taken=rollout.taken,
-        completed=[
-            set(example.support) <= set(ids) for example, ids in zip(examples, rollout.chosen, strict=True)
-        ],
-        n_tokens=rollout.n_tokens,
-    )
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class _Observation:
     """What all episodes of a part see before one choice."""
@@ -164,8 +79,10 @@ class _Observation:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Rollout:
-    """Episodes as they were played: T steps, and what is seen after the last."""
+class Rollout:
+    """Episodes as they were played: T steps, and what is seen after the last. Tensors of (T, B) are 0 beyond
+    an episode's end.
+    """
 
     observed: list[_Observation]
     """T + 1."""
@@ -175,37 +92,82 @@ class _Rollout:
     """(B, N) each, with their graphs."""
     actions: list[torch.Tensor]
     """(B,) each; what lies beyond an episode's end means nothing."""
-    chosen: list[list[int]]
-    """Chunks of each episode, those that it began with first."""
+    completed: list[bool]
+    """Whether each episode took all its support."""
     ends: torch.Tensor
     """(B,) steps of each."""
     rewards: torch.Tensor
-    """(T, B)."""
     entropy: torch.Tensor
-    """(T, B)."""
+    """Of the exploring policy, nats."""
     taken: torch.Tensor
-    """(T, B) bool."""
+    """bool: which steps there are."""
     n_tokens: int
+    """Tokens embedded by the online towers, special ones left out."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Played:
+    """What a part of a batch brought. Tensors are (T, B), 0 beyond an episode's end."""
+
+    rollout: Rollout
+    loss: torch.Tensor
+    td_loss: float
+    ranking_loss: float
+    q_values: torch.Tensor
+    """Online Q of the chosen chunks."""
+    values: torch.Tensor
+    """V of the states after each choice, by the target towers; the last row only with `bootstrap_at_cap`."""
+    returns: torch.Tensor
 
 
 class _Part:
-    """A part of a batch with the vectors of its chunks."""
+    """A part of a batch: its examples, padded to (B, N), and the vectors of their distinct texts."""
 
     def __init__(self, towers: TrainableTowers, examples: Sequence[Example], config: TrainConfig) -> None:
         self.towers, self.examples, self.config = towers, examples, config
-        self.table = _Table(examples, towers.device)
         self.scorer = Scorer(towers.spec, towers.dim, towers.device)
         self.supervised = config.objective == "supervised"
         self.ranks = self.supervised or config.ranking_weight > 0
-        self.chunks, self.with_gradient = _embed_candidates(towers, self.table, with_gradient=self.ranks)
-        self.words = towers.spec.word_weight * self.table.word_shares
+        self.texts = list(dict.fromkeys(text for example in examples for text in example.chunks))
+        row = {text: i for i, text in enumerate(self.texts)}
+        shape = (len(examples), max(len(example.chunks) for example in examples))
+        rows, free, support, shares = (np.zeros(shape, of) for of in (np.int64, bool, bool, np.float32))
+        for i, example in enumerate(examples):
+            n = len(example.chunks)
+            rows[i, :n] = [row[text] for text in example.chunks]
+            free[i, :n] = True
+            support[i, list(example.support)] = True
+            shares[i, : len(example.word_shares)] = example.word_shares
+        self.rows, self.free, self.support, word_shares = (
+            torch.from_numpy(table).to(towers.device) for table in (rows, free, support, shares)
+        )
+        self.words = towers.spec.word_weight * word_shares
+        own = {text for example in examples for text in example.own_texts}
+        self.hot = own if self.ranks else set[str]()
+        """Texts whose vectors carry a gradient: as a candidate, noise is not worth one."""
+        order = sorted(range(len(self.texts)), key=lambda i: self.texts[i] in self.hot)
+        n_cold = len(self.texts) - len(self.hot)
+        with torch.no_grad():
+            cold = towers.embed_chunks([self.texts[i] for i in order[:n_cold]])
+        warm = towers.embed_chunks([self.texts[i] for i in order[n_cold:]])
+        self.chunks = torch.cat([cold, warm])[torch.argsort(torch.tensor(order)).to(towers.device)]
+        """(texts, D) by the online towers."""
+
+    def with_gradient(self, rows: torch.Tensor) -> torch.Tensor:
+        """The vectors of all texts again, those of these rows with a gradient."""
+        missing = [row for row in sorted(set(rows.flatten().tolist())) if self.texts[row] not in self.hot]
+        if not missing:
+            return self.chunks
+        vectors = self.towers.embed_chunks([self.texts[row] for row in missing])
+        return self.chunks.index_copy(0, torch.tensor(missing, device=self.towers.device), vectors)
 
     def observe(self, chosen: Sequence[Sequence[int]], free: torch.Tensor) -> _Observation:
         """The states after these choices."""
-        texts = [
-            (example.question, _state_texts(self.towers.spec, example, ids))
-            for example, ids in zip(self.examples, chosen, strict=True)
-        ]
+        spec, texts = self.towers.spec, []
+        for example, ids in zip(self.examples, chosen, strict=True):
+            order = sorted(ids) if spec.state_order == "document" else ids
+            read = [example.chunks[chunk_id] for chunk_id in order] if spec.reads_choices else []
+            texts.append((example.question, read))
         return _Observation(texts, self.scorer.positions(self.examples, chosen, free.shape[1]), free.clone())
 
     def scores(self, states: torch.Tensor, candidates: torch.Tensor, seen: _Observation) -> torch.Tensor:
@@ -214,10 +176,34 @@ class _Part:
         return (self.scorer.scores(states, candidates, phases) + self.words).masked_fill(~seen.free, _MASKED)
 
 
-def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Rollout:
+def play(
+    towers: TrainableTowers,
+    examples: Sequence[Example],
+    config: TrainConfig,
+    alpha: float,
+    generator: torch.Generator,
+) -> Played:
+    """Plays one episode an example with the online towers, and forms the loss. Within `formed`."""
+    part = _Part(towers, examples, config)
+    rollout = collect(part, alpha, generator)
+    values, returns = targets(part, rollout, alpha)
+    q_values, td_loss = _td_loss(part, rollout, returns)
+    ranking_loss = _ranking(part, rollout)
+    return Played(
+        rollout=rollout,
+        loss=ranking_loss if part.supervised else td_loss + config.ranking_weight * ranking_loss,
+        td_loss=float(td_loss.detach()),
+        ranking_loss=float(ranking_loss.detach()),
+        q_values=q_values.detach(),
+        values=values[1:],
+        returns=returns,
+    )
+
+
+def collect(part: _Part, alpha: float, generator: torch.Generator) -> Rollout:
     """Plays episodes in lockstep by the exploring policy, or along their support where that is learned."""
-    towers, config, table = part.towers, part.config, part.table
-    candidates = functional.embedding(table.rows, part.chunks)
+    towers, config = part.towers, part.config
+    candidates = functional.embedding(part.rows, part.chunks)
     chosen = [[] if part.supervised else _start(example, config, generator) for example in part.examples]
     n_given = [len(ids) for ids in chosen]
     ends = torch.tensor(
@@ -228,7 +214,7 @@ def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Rollout:
         device=towers.device,
     )
     n_steps = int(ends.max())
-    free = table.free.clone()
+    free = part.free.clone()
     for i, ids in enumerate(chosen):
         free[i, ids] = False
     observed = [part.observe(chosen, free)]
@@ -236,7 +222,7 @@ def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Rollout:
     scores: list[torch.Tensor] = []
     actions: list[torch.Tensor] = []
     entropy = torch.zeros((n_steps, len(part.examples)), device=towers.device)
-    n_tokens = towers.count_tokens(table.texts)
+    n_tokens = towers.count_tokens(part.texts)
     for t in range(n_steps):
         seen = observed[t]
         # A state that reads no choices is the question, embedded once.
@@ -246,7 +232,7 @@ def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Rollout:
         with torch.no_grad():
             if part.supervised:
                 # Any support that is left, else anything free: past an episode's end, where nothing counts.
-                weights = (table.support & free).float() + 1e-9 * free.float() + 1e-30
+                weights = (part.support & free).float() + 1e-9 * free.float() + 1e-30
                 action = torch.multinomial(weights, 1, generator=generator)[:, 0]
             else:
                 action, entropy[t] = _explore(scores[t], alpha, config.top_k_actions, generator)
@@ -256,16 +242,18 @@ def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Rollout:
                 chosen[i].append(chunk_id)
                 free[i, chunk_id] = False
         observed.append(part.observe(chosen, free))
-    reward = torch.zeros_like(entropy)
+    reward, completed = torch.zeros_like(entropy), []
     for i, (example, ids) in enumerate(zip(part.examples, chosen, strict=True)):
+        completed.append(set(example.support) <= set(ids))
         paid = rewards(ids, example.support, penalize_extra_steps=config.penalize_extra_steps)
         reward[: len(paid) - n_given[i], i] = torch.tensor(paid[n_given[i] :])
     taken = torch.arange(n_steps, device=towers.device)[:, None] < ends
-    return _Rollout(observed, states, scores, actions, chosen, ends, reward, entropy, taken, n_tokens)
+    entropy *= taken
+    return Rollout(observed, states, scores, actions, completed, ends, reward, entropy, taken, n_tokens)
 
 
 @torch.no_grad()
-def targets(part: _Part, rollout: _Rollout, alpha: float) -> tuple[torch.Tensor, torch.Tensor]:
+def targets(part: _Part, rollout: Rollout, alpha: float) -> tuple[torch.Tensor, torch.Tensor]:
     """((T + 1, B) values of the states, (T, B) returns that Q is pulled towards); zeros where unused.
 
     Row t of the values is V(s_t), of the state before choice t; the last is that after the last choice.
@@ -276,10 +264,8 @@ def targets(part: _Part, rollout: _Rollout, alpha: float) -> tuple[torch.Tensor,
         return values, torch.zeros_like(rollout.rewards)
     # No gradient may flow into targets, or the loss could fall by moving them: so they come from the slow
     # copies of the towers, or from the online vectors cut off from their graph.
-    chunks = (
-        towers.embed_chunks(part.table.texts, target=True) if config.target_towers else part.chunks.detach()
-    )
-    candidates = functional.embedding(part.table.rows, chunks)
+    chunks = towers.embed_chunks(part.texts, target=True) if config.target_towers else part.chunks.detach()
+    candidates = functional.embedding(part.rows, chunks)
     # The return of choice t uses V(s_t+1), so V(s_0) is never needed. After the last choice nothing follows,
     # unless the episode is thought to go on beyond the step cap: then V(s_T) stands for what it would gain.
     for t in range(1, n_steps + 1 if config.bootstrap_at_cap else n_steps):
@@ -290,18 +276,47 @@ def targets(part: _Part, rollout: _Rollout, alpha: float) -> tuple[torch.Tensor,
         state = towers.embed_states(seen.texts, target=True) if fresh else rollout.states[t].detach()
         values[t] = _state_values(part.scores(state, candidates, seen), alpha, config)
     # Episodes end at different steps: `ends` cuts each off at its own.
-    returns = lambda_returns(
-        rollout.rewards,
-        values,
-        gamma=config.gamma,
-        trace_lambda=config.trace_lambda,
-        ends=rollout.ends,
-        bootstrap_at_cap=config.bootstrap_at_cap,
-    )
-    return values, returns
+    return values, lambda_returns(rollout.rewards, values, rollout.ends, config)
 
 
-def _td_loss(part: _Part, rollout: _Rollout, returns: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def rewards(chosen: Sequence[int], support: Collection[int], *, penalize_extra_steps: bool) -> list[float]:
+    """Reward of each choice, in order: paid once, when the last support chunk is taken; 0 before and after.
+
+    >>> rewards([7, 3, 5, 4], {3, 5}, penalize_extra_steps=False)
+    [0.0, 0.0, 1.0, 0.0]
+    """
+    missing, out = set(support), []
+    for step, chunk_id in enumerate(chosen, start=1):
+        completes = missing == {chunk_id}
+        missing.discard(chunk_id)
+        value = 0.5 + 0.5 * len(support) / step if penalize_extra_steps else 1.0
+        out.append(value if completes else 0.0)
+    return out
+
+
+def lambda_returns(
+    rewards: torch.Tensor, values: torch.Tensor, ends: torch.Tensor, config: TrainConfig
+) -> torch.Tensor:
+    """G_t for every step, backwards: G_t = r_t + gamma * ((1 - lambda) V(s_{t+1}) + lambda G_{t+1}).
+
+    rewards (T, B); values (T + 1, B): V(s_0) ... V(s_T), where s_t is the state before step t; ends (B,) int:
+    steps of each episode, at most T. Beyond an episode's last step nothing follows, unless
+    `bootstrap_at_cap`: then V of the state after it (algorithm 1, line 9). Entries of steps that an episode
+    doesn't have are 0. Returns (T, B).
+    """
+    returns = torch.zeros_like(rewards)
+    following = torch.zeros_like(rewards[0])
+    for t in range(len(rewards) - 1, -1, -1):
+        last = ends == t + 1
+        at_cap = values[t + 1] if config.bootstrap_at_cap else torch.zeros_like(following)
+        continued = (1 - config.trace_lambda) * values[t + 1] + config.trace_lambda * following
+        following = rewards[t] + config.gamma * torch.where(last, at_cap, continued)
+        following = torch.where(ends > t, following, 0.0)
+        returns[t] = following
+    return returns
+
+
+def _td_loss(part: _Part, rollout: Rollout, returns: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """((T, B) Q of what was chosen, mean squared distance of them from their returns)."""
     if part.supervised:
         return torch.zeros_like(returns), torch.zeros((), device=returns.device)
@@ -309,11 +324,10 @@ def _td_loss(part: _Part, rollout: _Rollout, returns: torch.Tensor) -> tuple[tor
     def of_chosen(table: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
         return table.gather(1, action[:, None])[:, 0]
 
-    rows = torch.stack([of_chosen(part.table.rows, action) for action in rollout.actions])
+    rows = torch.stack([of_chosen(part.rows, action) for action in rollout.actions])
     acted = zip(rollout.observed, rollout.actions, strict=False)
     positions = torch.stack([of_chosen(seen.positions, action) for seen, action in acted])
-    vectors = _with_gradient(part.towers, part.table, part.chunks, part.with_gradient, rows)
-    chosen = functional.embedding(rows, vectors)
+    chosen = functional.embedding(rows, part.with_gradient(rows))
     turned = part.scorer.turn(chosen, part.scorer.phases(positions))
     content = (torch.stack(rollout.states) * turned).sum(-1)
     words = torch.stack([of_chosen(part.words, action) for action in rollout.actions])
@@ -322,13 +336,17 @@ def _td_loss(part: _Part, rollout: _Rollout, returns: torch.Tensor) -> tuple[tor
     return q_values, squares.sum() / rollout.taken.sum()
 
 
-def _ranking(part: _Part, rollout: _Rollout) -> torch.Tensor:
-    """Mean ranking loss of the steps that were taken; 0 where nothing is learned from support."""
+def _ranking(part: _Part, rollout: Rollout) -> torch.Tensor:
+    """Mean over steps that were taken of -log p, p: that the policy at the ranking temperature takes support,
+    where some is left; 0 where nothing is learned from support.
+    """
     loss = torch.zeros((), device=rollout.taken.device)
     if part.ranks:
         for seen, scores, running in zip(rollout.observed, rollout.scores, rollout.taken, strict=False):
-            support = part.table.support & seen.free
-            loss = loss + _ranking_loss(scores, support, seen.free, running, part.config.ranking_temperature)
+            support, logits = part.support & seen.free, scores / part.config.ranking_temperature
+            of_wanted = torch.logsumexp(logits.masked_fill(~support, _MASKED), 1)
+            of_free = torch.logsumexp(logits.masked_fill(~seen.free, _MASKED), 1)
+            loss = loss + torch.where(running & support.any(1), of_free - of_wanted, 0.0).sum()
     return loss / rollout.taken.sum()
 
 
@@ -362,40 +380,6 @@ def _twins(example: Example) -> list[int]:
     ]
 
 
-def _state_texts(spec: CheckpointSpec, example: Example, chosen: Sequence[int]) -> list[str]:
-    if not spec.reads_choices:
-        return []
-    order = sorted(chosen) if spec.state_order == "document" else chosen
-    return [example.chunks[chunk_id] for chunk_id in order]
-
-
-def _embed_candidates(
-    towers: TrainableTowers, table: _Table, *, with_gradient: bool
-) -> tuple[torch.Tensor, set[str]]:
-    """((texts, D) online vectors of all distinct texts, the texts whose vectors carry a gradient)."""
-    hot = table.own_texts() if with_gradient else set()
-    order = sorted(range(len(table.texts)), key=lambda i: table.texts[i] in hot)
-    n_cold = len(table.texts) - len(hot)
-    with torch.no_grad():
-        cold = towers.embed_chunks([table.texts[i] for i in order[:n_cold]])
-    warm = towers.embed_chunks([table.texts[i] for i in order[n_cold:]])
-    return torch.cat([cold, warm])[torch.argsort(torch.tensor(order)).to(towers.device)], hot
-
-
-def _with_gradient(
-    towers: TrainableTowers, table: _Table, chunks: torch.Tensor, hot: set[str], rows: torch.Tensor
-) -> torch.Tensor:
-    """The vectors again, those of the chosen rows with a gradient."""
-    missing = [row for row in sorted(set(rows.flatten().tolist())) if table.texts[row] not in hot]
-    if not missing:
-        return chunks
-    return chunks.index_copy(
-        0,
-        torch.tensor(missing, device=towers.device),
-        towers.embed_chunks([table.texts[row] for row in missing]),
-    )
-
-
 def _state_values(scores: torch.Tensor, alpha: float, config: TrainConfig) -> torch.Tensor:
     """(B,) soft values (eq. 4), or the largest Q without soft values; 0 where nothing is left to choose."""
     best = _best(scores, config.top_k_actions).values
@@ -418,13 +402,3 @@ def _explore(
 
 def _best(scores: torch.Tensor, top_k: int | None) -> torch.return_types.topk:
     return scores.topk(min(top_k or scores.shape[1], scores.shape[1]), 1)
-
-
-def _ranking_loss(
-    scores: torch.Tensor, support: torch.Tensor, free: torch.Tensor, running: torch.Tensor, temperature: float
-) -> torch.Tensor:
-    """Sum over running states with support left of -log p, p: that the policy at `temperature` takes some."""
-    logits = scores / temperature
-    of_wanted = torch.logsumexp(logits.masked_fill(~support, _MASKED), 1)
-    of_free = torch.logsumexp(logits.masked_fill(~free, _MASKED), 1)
-    return torch.where(running & support.any(1), of_free - of_wanted, 0.0).sum()

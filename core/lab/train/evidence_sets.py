@@ -9,7 +9,7 @@ budget, which is drawn anew each time, is cut to its likeliest chunks, as it wou
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -23,7 +23,6 @@ from core.answer.protocol import Reader
 from core.base.config import check_numbers
 from core.base.errors import BadRequest
 from core.base.metrics import answer_f1, fact_recall
-from core.base.statistics import mean
 from core.encode.encoder import DualEncoder
 from core.lab.train.descent import Descent
 from core.lab.train.set_questions import SetQuestion, indexed
@@ -162,9 +161,7 @@ class AnswerScores:
         new = {
             key: question for key, (question, _) in zip(keys, pairs, strict=True) if key not in self._f1_of
         }
-        passages = [
-            [question.workspace[chunk_id].text for chunk_id in key[1]] for key, question in new.items()
-        ]
+        passages = [[asked.workspace[chunk_id].text for chunk_id in ids] for (_, ids), asked in new.items()]
         answers = self._reader.read_many([question.question for question in new.values()], passages)
         for (key, question), answer in zip(new.items(), answers, strict=True):
             self._f1_of[key] = answer_f1(answer.text, question.answers) if answer.text else None
@@ -187,8 +184,8 @@ class AnswerScores:
         ]
 
 
-class SetTrainer:
-    """One training, a `Learner`."""
+class SetTrainer(Sitting):
+    """One training."""
 
     kind, last_file = "evidence sets", CARD_FILE
 
@@ -211,31 +208,20 @@ class SetTrainer:
         self.about, self.scores = about, AnswerScores(reader)
         torch.manual_seed(config.seed)
         self.policy, self.reference = EvidencePolicy(config.hidden), EvidencePolicy(config.hidden)
-        rows = np.concatenate(
-            [
-                question.look.with_budget(budget)
-                for question in questions
-                for budget in (BUDGETS[0], BUDGETS[-1])
-            ]
-        )
+        ends = (BUDGETS[0], BUDGETS[-1])
+        rows = np.concatenate([seen.look.with_budget(budget) for seen in questions for budget in ends])
         self.policy.mean.copy_(torch.from_numpy(rows.mean(axis=0)))
         self.policy.spread.copy_(torch.from_numpy(rows.std(axis=0) + 1e-3))
         self.reference.load_state_dict(self.policy.state_dict())
         self.descent = Descent(self.policy.parameters(), betas=(0.9, 0.999), eps=1e-8)
-        self.sitting = Sitting(folder, {"config": asdict(config), **asdict(about)}, self)
-
-    def run(self) -> Generator[TrainEvent]:
-        """See `Sitting.run`."""
-        return self.sitting.run()
+        super().__init__(folder, {"config": asdict(config), **asdict(about)})
 
     def begin(self) -> TrainEvent:
         return asdict(self.about)
 
     def step(self, update: int, rng: Random) -> TrainEvent:
-        drawn = [
-            (question, rng.choice(BUDGETS))
-            for question in rng.sample(self.questions, min(self.config.questions, len(self.questions)))
-        ]
+        asked = rng.sample(self.questions, min(self.config.questions, len(self.questions)))
+        drawn = [(question, rng.choice(BUDGETS)) for question in asked]
         if update < self.config.warmup_updates:
             return {"phase": "warm-up"} | self._imitate(drawn)
         if update == self.config.warmup_updates:
@@ -268,16 +254,15 @@ class SetTrainer:
             behaviour = [set_log_probability(odds, taken) for odds, taken in zip(before, sets, strict=True)]
             reference = [self._log_odds(question, budget, self.reference) for question, budget in drawn]
         served = [
-            [_cut(taken.numpy() > 0, odds.numpy(), budget) for taken in group]
+            # at most `budget` of the sampled chunks, the likeliest
+            [
+                most_probable_set(odds.where(taken > 0, -math.inf).numpy(), budget, -math.inf)
+                for taken in group
+            ]
             for group, odds, (_, budget) in zip(sets, before, drawn, strict=True)
         ]
-        rewards = self._rewards(
-            [
-                (question, chosen)
-                for (question, _), group in zip(drawn, served, strict=True)
-                for chosen in group
-            ]
-        )
+        asked = zip(drawn, served, strict=True)
+        rewards = self._rewards([(question, chosen) for (question, _), group in asked for chosen in group])
         totals = np.array([reward.total for reward in rewards]).reshape(len(drawn), self.config.group)
         advantages = torch.from_numpy(group_advantages(totals, self.config.stabiliser)).float()
         divergences: list[float] = []
@@ -286,59 +271,42 @@ class SetTrainer:
             terms = []
             for i, (question, budget) in enumerate(drawn):
                 odds = self._log_odds(question, budget)
-                gained = clipped_objective(
-                    set_log_probability(odds, sets[i]), behaviour[i], advantages[i], self.config.clip_range
-                ).mean()
-                apart = divergence(odds, reference[i])
+                now, apart = set_log_probability(odds, sets[i]), divergence(odds, reference[i])
+                gained = clipped_objective(now, behaviour[i], advantages[i], self.config.clip_range)
                 divergences.append(float(apart.detach()))
-                terms.append(gained - self.config.beta * apart)
+                terms.append(gained.mean() - self.config.beta * apart)
             return -torch.stack(terms).mean()
 
         for _ in range(self.config.passes):
             self._descend(drawn, loss_of)
-        measured = {
-            "reward": totals.mean(),
-            "spread": totals.std(axis=1).mean(),
-            "divergence": np.mean(divergences),
-        }
-        measured |= {
-            name: np.mean([getattr(reward, name) for reward in rewards])
-            for name in ("answer", "consistency", "penalty")
-        }
-        measured["chunks"] = np.mean([len(chosen) for group in served for chosen in group])
-        return {name: round(float(value), 4) for name, value in measured.items()}
+        measured = {"reward": totals, "spread": totals.std(axis=1), "divergence": divergences}
+        for name in ("answer", "consistency", "penalty"):
+            measured[name] = [getattr(reward, name) for reward in rewards]
+        measured["chunks"] = [len(chosen) for group in served for chosen in group]
+        return {name: round(float(np.mean(values)), 4) for name, values in measured.items()}
 
     def validate(self, candidate: Path, record: TrainEvent) -> Validation:
         """The score is the mean reward of the most probable sets."""
-        chosen = [
-            most_probable_set(
-                self.policy.chances(seen.look.with_budget(VALIDATION_BUDGET)), VALIDATION_BUDGET
-            )
-            for seen in self.held_out
-        ]
+        budget = VALIDATION_BUDGET
+        chances = (self.policy.chances(seen.look.with_budget(budget)) for seen in self.held_out)
+        chosen = [most_probable_set(each, budget) for each in chances]
         rewards = self._rewards(list(zip(self.held_out, chosen, strict=True)))
-        f1 = self.scores.of([(seen.asked, ids) for seen, ids in zip(self.held_out, chosen, strict=True)])
         totals = [reward.total for reward in rewards]
-        scores = {
-            "reward": round(float(np.mean(totals)), 4),
-            "answer_f1": round(mean(value or 0.0 for value in f1) or 0.0, 4),
-            "recall": round(
-                mean(
-                    fact_recall(ids, seen.asked.support)
-                    for seen, ids in zip(self.held_out, chosen, strict=True)
-                )
-                or 0.0,
-                4,
-            ),
-            "chunks": round(float(np.mean(list(map(len, chosen)))), 3),
+        sets = [(seen.asked, ids) for seen, ids in zip(self.held_out, chosen, strict=True)]
+        measured = {
+            "reward": totals,
+            "answer_f1": [value or 0.0 for value in self.scores.of(sets)],
+            "recall": [fact_recall(ids, asked.support) for asked, ids in sets],
         }
+        scores = {name: round(float(np.mean(values)), 4) for name, values in measured.items()}
+        scores["chunks"] = round(float(np.mean([len(ids) for ids in chosen])), 3)
         training = record | {"questions": self.about.questions, "config": asdict(self.config)}
         card = PolicyCard(
             name=self.about.name,
             hidden=self.config.hidden,
             encoder=self.about.encoder,
             training=training,
-            scores={"validation": scores | {"n": len(self.held_out), "budget": VALIDATION_BUDGET}},
+            scores={"validation": scores | {"n": len(self.held_out), "budget": budget}},
         )
         save_policy(candidate, self.policy, card)
         only_warm = record["updates"] <= self.config.warmup_updates < self.config.updates
@@ -348,11 +316,8 @@ class SetTrainer:
 
     def state(self) -> dict[str, torch.Tensor]:
         policies = {"policy": self.policy, "reference": self.reference}
-        return {
-            f"{kind}.{name}": value
-            for kind, policy in policies.items()
-            for name, value in policy.state_dict().items()
-        }
+        states = {kind: policy.state_dict() for kind, policy in policies.items()}
+        return {f"{kind}.{name}": value for kind, state in states.items() for name, value in state.items()}
 
     def _log_odds(
         self, question: SeenQuestion, budget: int, policy: EvidencePolicy | None = None
@@ -370,8 +335,3 @@ class SetTrainer:
     def _rewards(self, chosen: Sequence[tuple[SeenQuestion, Sequence[int]]]) -> list[Reward]:
         sets = [(seen.asked, self._labels(seen), ids) for seen, ids in chosen]
         return self.scores.rewards(sets, self.config.reward)
-
-
-def _cut(taken: np.ndarray, odds: np.ndarray, budget: int) -> list[int]:
-    """A sampled set as it is served: at most `budget` of its chunks, the likeliest."""
-    return most_probable_set(np.where(taken, odds, -np.inf), budget, -math.inf)

@@ -86,12 +86,8 @@ class GeneralMixture:
 
     def describe(self) -> dict[str, Any]:
         documents = {asked.question.document for asked in self._train}
-        return {
-            "questions": len(self._train),
-            "documents": len(documents),
-            "validation": len(self._held),
-            "distractors": DISTRACTORS,
-        }
+        counts = {"questions": len(self._train), "documents": len(documents), "validation": len(self._held)}
+        return counts | {"distractors": DISTRACTORS}
 
 
 def _example(asked: _QuestionTexts, texts: Iterable[str], rng: Random) -> Example:

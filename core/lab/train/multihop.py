@@ -26,6 +26,8 @@ SHARES: dict[str, float] = {
     "squad": 0.5,
 }
 """How often each set is drawn, as weights."""
+_FILES = {"hotpotqa-sentences": ("hotpotqa", "train_sentences")}
+"""Data set and part of a name that is not the set's."""
 VALIDATED = ("hotpotqa", "2wiki", "musique")
 VALIDATION_SHARE = 0.08
 """Records of these sets kept for validation."""
@@ -45,7 +47,7 @@ class MultiHopMixture:
         self._train: dict[str, list[Example]] = {}
         self._validation: list[Example] = []
         for name in self._shares:
-            examples = _train_part(name, data)
+            examples = read_qa(*_FILES.get(name, (name, "train")), data)
             Random(f"split of {name}").shuffle(examples)
             n_held_out = round(VALIDATION_SHARE * len(examples)) if name in VALIDATED else 0
             self._validation += examples[:n_held_out]
@@ -66,14 +68,6 @@ class MultiHopMixture:
     def describe(self) -> dict[str, Any]:
         questions = {name: len(examples) for name, examples in self._train.items()}
         return {"shares": self._shares, "questions": questions, "validation": len(self._validation)}
-
-
-def _train_part(name: str, data: Path | None) -> list[Example]:
-    return (
-        read_qa("hotpotqa", "train_sentences", data)
-        if name == "hotpotqa-sentences"
-        else read_qa(name, "train", data)
-    )
 
 
 def _hardened(example: Example, pool: DistractorPool, rng: Random) -> Example:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 from random import Random
-from types import MappingProxyType
 from typing import Any
 
 from core.encode.tokens import FastTokenizer
-from core.lab.tasks.babi_world import ACTORS, GIVERS, TASKS, Task, UntestedStories
+from core.lab.tasks.babi_world import ACTORS, GIVERS, TASKS, UntestedStories
 from core.lab.tasks.babilong import compose_chunks
 from core.lab.tasks.data import babi_folder
 from core.lab.tasks.example import Example, Noise
@@ -58,7 +58,7 @@ class NarrativeMixture:
         data: Path | None,
         tokenizer: FastTokenizer,
         name: str = "narrative",
-        shares: Mapping[str, float] = MappingProxyType(SHARES),
+        shares: Mapping[str, float] = SHARES,
     ) -> None:
         """Raises BadRequest when the data sets aren't there."""
         self.name = name
@@ -71,10 +71,9 @@ class NarrativeMixture:
         self._people = find_people(noises["sentences"].texts)
         noises["deeds"] = find_deeds(noises["sentences"], self._people)
         noises["calls"] = find_calls(noises["sentences"], self._people)
-        self._noises = {cut: _slice(noise, 0, _border(noise)) for cut, noise in noises.items()}
-        self._validation_noises = {
-            cut: _slice(noise, _border(noise), len(noise.texts)) for cut, noise in noises.items()
-        }
+        borders = {cut: round(len(noise.texts) * (1 - VALIDATION_SHARE)) for cut, noise in noises.items()}
+        self._noises = {cut: _slice(noise, 0, borders[cut]) for cut, noise in noises.items()}
+        self._validation_noises = {cut: _slice(noise, borders[cut], None) for cut, noise in noises.items()}
         for i, cut in enumerate(NAMED, start=1):
             self._validation_noises[cut] = self._rename(self._validation_noises[cut], training_rng(i))
         self._stories = UntestedStories(babi_folder(data))
@@ -83,27 +82,21 @@ class NarrativeMixture:
         windows = {cut: _window(noise, rng, WINDOW[cut]) for cut, noise in self._noises.items()}
         for cut in NAMED:
             windows[cut] = self._rename(windows[cut], rng)
-        weights = list(self._shares.values())
-        names = rng.choices(list(self._shares), weights, k=n)
+        names = rng.choices(list(self._shares), list(self._shares.values()), k=n)
         return [self._compose(name, windows, rng, f"train-{i}") for i, name in enumerate(names)]
 
     def validation(self, n: int) -> list[Example]:
         """See `Mixture`; the tasks in turns."""
-        rng = Random("validation of the narrative mixture")
-        names = list(self._shares)
-        return [
-            self._compose(names[i % len(names)], self._validation_noises, rng, f"validation-{i}")
-            for i in range(n)
-        ]
+        rng, turns = Random("validation of the narrative mixture"), islice(cycle(self._shares), n)
+        noises = self._validation_noises
+        return [self._compose(name, noises, rng, f"validation-{i}") for i, name in enumerate(turns)]
 
     def describe(self) -> dict[str, Any]:
-        return {
-            "shares": dict(self._shares),
-            "noise": {
-                cut: {"source": noise.name, "chunks": len(noise.texts)} for cut, noise in self._noises.items()
-            },
-            "test_stories_left_out": len(self._stories),
+        noises = {
+            cut: {"source": noise.name, "chunks": len(noise.texts)} for cut, noise in self._noises.items()
         }
+        shares = dict(self._shares)
+        return {"shares": shares, "noise": noises, "test_stories_left_out": len(self._stories)}
 
     def _rename(self, noise: Noise, rng: Random) -> Noise:
         return rename_people(noise, self._people, sorted({*ACTORS, *GIVERS}), rng, self._tokenizer)
@@ -116,30 +109,21 @@ class NarrativeMixture:
             return story_example(rng, noise, n_noise, self._tokenizer, example_id)
         if name == "needles":
             return self._needles(noise, n_noise, rng, example_id)
-        story = self._stories.tell(_babi_task(name), rng)
+        [task] = [task for task in TASKS if task == name]
+        story = self._stories.tell(task, rng)
         return compose_chunks(name, story, noise, len(story.facts) + n_noise, rng, example_id)
 
     def _needles(self, noise: Noise, n_noise: int, rng: Random, example_id: str) -> Example:
         variant = rng.choice(list(VARIANTS))
         if VARIANTS[variant].kind != RANDOM_IDS:
             return needle_example(rng, variant, noise, n_noise, example_id)
-        example = needle_example(
-            rng, variant, needle_hay(rng, variant, RIVALS, self._tokenizer, "train"), RIVALS, example_id
-        )
-        return replace(
-            example, chunks=tuple(example.chunks)
-        )  # as own texts: needles that differ by an id are worth a gradient
+        hay = needle_hay(rng, variant, RIVALS, self._tokenizer, "train")
+        example = needle_example(rng, variant, hay, RIVALS, example_id)
+        # as own texts: needles that differ by an id are worth a gradient
+        return replace(example, chunks=tuple(example.chunks))
 
 
-def _babi_task(name: str) -> Task:
-    return next(task for task in TASKS if task == name)
-
-
-def _border(noise: Noise) -> int:
-    return round(len(noise.texts) * (1 - VALIDATION_SHARE))
-
-
-def _slice(noise: Noise, first: int, last: int) -> Noise:
+def _slice(noise: Noise, first: int, last: int | None) -> Noise:
     return Noise(noise.name, noise.texts[first:last], noise.n_tokens[first:last])
 
 

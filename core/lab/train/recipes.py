@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +28,13 @@ class Recipe:
 
     settings: dict[str, Any]
     served: dict[str, Any]
-    """Fields of the checkpoint's spec."""
+    """Fields of the checkpoint's spec, but those of positions."""
     build: Callable[[Path | None, FastTokenizer], Mixture]
     """From the data folder, or the file of a person's own questions, and the base encoder's tokenizer."""
 
 
 _NARRATIVE = {
     "description": "Finds facts in stories: who was where, who carried what. Reads positions.",
-    "position_kind": "relative",
-    "position_resolution": 1 / 64,
     "max_chunk_tokens": 98,
     "max_state_part_tokens": 98,
     "chunk_tokens": {"structure": 96, "sentences": 64},
@@ -43,11 +42,9 @@ _NARRATIVE = {
     "suits": ("story",),
     "step_budget": 5,
 }
-_NARRATIVE_SETTINGS = {"exploring_starts": 0.5}
 _CHAIN_SETTINGS = {"updates": 80, "episodes": 8, "steps": 4, "validate_every": 40, "n_validation": 60}
 _PARAGRAPHS = {
     "description": "Finds the paragraphs that answer a question in several hops. Reads no positions.",
-    "position_kind": "none",
     "max_chunk_tokens": 130,
     "max_state_part_tokens": 130,
     "chunk_tokens": {"structure": 128, "sentences": 128},
@@ -58,7 +55,6 @@ _DOCUMENTS = {
         "Finds the passages that answer questions about real documents: novels, manuals, pages, meetings."
         " Counts words, reads no positions."
     ),
-    "position_kind": "none",
     "normalize": True,
     "scale": 1.0,
     "word_weight": 0.3,
@@ -69,31 +65,19 @@ _DOCUMENTS = {
     "suits": ("html", "markdown", "text"),
     "step_budget": 4,
 }
-_DOCUMENT_SETTINGS = {
+_WITHOUT_POSITIONS = {"position_kind": "none", "steps": 4, "learning_rate": 4e-4}
+_DOCUMENT_SETTINGS = _WITHOUT_POSITIONS | {
     "objective": "supervised",
-    "position_kind": "none",
     "target_towers": False,
     "episodes": 16,
-    "steps": 4,
-    "learning_rate": 4e-4,
     "updates": 200,
     "n_validation": 40,
 }
-_PARAGRAPH_SETTINGS = {
-    "position_kind": "none",
-    "episodes": 8,
-    "steps": 4,
-    "learning_rate": 4e-4,
-    "updates": 640,
-}
+_PARAGRAPH_SETTINGS = _WITHOUT_POSITIONS | {"episodes": 8, "updates": 640}
 
 RECIPES: dict[str, Recipe] = {
-    "narrative": Recipe(_NARRATIVE_SETTINGS, _NARRATIVE, NarrativeMixture),
-    "chains": Recipe(
-        _CHAIN_SETTINGS,
-        _NARRATIVE,
-        lambda data, tokenizer: NarrativeMixture(data, tokenizer, "chains", CHAINS),
-    ),
+    "narrative": Recipe({"exploring_starts": 0.5}, _NARRATIVE, NarrativeMixture),
+    "chains": Recipe(_CHAIN_SETTINGS, _NARRATIVE, partial(NarrativeMixture, name="chains", shares=CHAINS)),
     "multi-hop": Recipe(_PARAGRAPH_SETTINGS, _PARAGRAPHS, lambda data, _: MultiHopMixture(data)),
     "multi-hop-without-musique": Recipe(
         _PARAGRAPH_SETTINGS, _PARAGRAPHS, lambda data, _: MultiHopMixture(data, without=("musique",))

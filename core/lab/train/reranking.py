@@ -9,7 +9,7 @@ validation chooses the reranker and its weight in Q.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
@@ -21,6 +21,7 @@ from torch import nn
 
 from core.answer.checkpoint import ADAPTER_FOLDER, HEADS_FILE, LARGE, SMALL, read_reader_spec
 from core.answer.network import NONE
+from core.base.batches import batches
 from core.base.config import check_numbers
 from core.base.errors import BadRequest
 from core.encode.adapter import load_adapter, save_adapter
@@ -77,8 +78,8 @@ class RerankConfig(LowRankConfig):
         check_numbers(self, LEAST | {"questions": 1, "others": 1}, ABOVE_0)
 
 
-class RerankTrainer:
-    """One training, a `Learner`."""
+class RerankTrainer(Sitting):
+    """One training."""
 
     kind, last_file = "reranker", SPEC_FILE
 
@@ -98,35 +99,31 @@ class RerankTrainer:
         if spec.position_kind != "none":
             raise BadRequest(f"{spec.name} reads positions; a reranker is for agents with position_kind none")
         own = hash_of(agent, spec)
-        self._goes_on = bool(own) and config.base in (None, spec.rerank_base or spec.base)
-        self.spec: CheckpointSpec = spec.model_copy(update={"rerank_weight": 0.0})
-        self._mixture = mixture
         named = config.base or spec.rerank_base
-        self._base = find_base(named or spec.base, agent)
-        if named is not None:
-            weights = {
-                "rerank_base": named,
-                "rerank_base_sha256": sha256_of(self._base / "model.safetensors"),
-            }
-            self.spec = self.spec.model_copy(update=weights)
-        self.network = self._new_network()
-        self._most = max_positions_of(self.network.encoder)
-        self._heads = nn.ModuleDict({"head": self.network.head})
-        self.descent = low_rank_descent(self.network.encoder, self._heads, config)
+        self._mixture, self._base_name = mixture, named or spec.base
+        base = find_base(self._base_name, agent)
+        encoder, self.tokenizer = low_rank_encoder(base, config, self.device), FastTokenizer(base)
+        self._most = max_positions_of(encoder)
+        self.network = RerankerNetwork(encoder).to(self.device)
+        weights = sha256_of(base / "model.safetensors")
+        changes = {} if named is None else {"rerank_base": named, "rerank_base_sha256": weights}
+        self.spec: CheckpointSpec = spec.model_copy(update={"rerank_weight": 0.0} | changes)
+        if own and config.base in (None, spec.rerank_base or spec.base):
+            before, origin = agent / RERANKER_FOLDER, f"the reranker of {spec.name}"
+            load_adapter(before, low_rank_changes(encoder), origin)
+            load_head(self.network.head, before / HEAD_FILE, origin)
+        else:
+            self._begin_with_reader(weights)
+        self.descent = low_rank_descent(self.network, config)
         about = {
             "config": asdict(config),
             "agent": self.spec.model_dump(mode="json", exclude={"scores"}),
             "reranker": own,
             "mixture": {"name": mixture.name} | mixture.describe(),
         }
-        self.sitting = Sitting(folder, about, self)
-
-    def run(self) -> Generator[TrainEvent]:
-        """See `Sitting.run`."""
-        return self.sitting.run()
+        super().__init__(folder, about)
 
     def begin(self) -> TrainEvent:
-        self.tokenizer = FastTokenizer(self._base)
         counts = {"others": self.config.others, "n_validation": self.config.n_validation}
         self._contests = Contests(self._mixture, self.spec, **counts)
         return {"questions": self._contests.n_questions, "device": str(self.device)}
@@ -134,7 +131,6 @@ class RerankTrainer:
     def step(self, update: int, rng: Random) -> TrainEvent:
         drawn = self._contests.draw(rng, self.config.questions)
         together = _TOGETHER if self.device.type == "cpu" else len(drawn)
-        parts = [drawn[i : i + together] for i in range(0, len(drawn), together)]
         n_right = 0
 
         def loss_of(part: Sequence[Contest]) -> torch.Tensor:
@@ -143,16 +139,11 @@ class RerankTrainer:
             is_right = logits.argmax(1) == 0
             n_right += int(is_right.sum())
             right = torch.zeros(len(part), dtype=torch.long, device=logits.device)
-            share = len(part) / len(drawn)
-            return nn.functional.cross_entropy(logits, right) * share
+            return nn.functional.cross_entropy(logits, right) * (len(part) / len(drawn))
 
         rate = self.config.rate(update)
-        total, _ = self.descent.step(rate, 1.0, parts, loss_of)
-        return {
-            "rate": rate,
-            "loss": round(total, 4),
-            "right": round(n_right / len(drawn), 3),
-        }
+        total, _ = self.descent.step(rate, 1.0, list(batches(drawn, together)), loss_of)
+        return {"rate": rate, "loss": round(total, 4), "right": round(n_right / len(drawn), 3)}
 
     def validate(self, candidate: Path, record: TrainEvent) -> Validation:
         shutil.copytree(
@@ -162,8 +153,8 @@ class RerankTrainer:
             ignore=shutil.ignore_patterns(CONFIG_FILE, RERANKER_FOLDER, "*.jsonl", "resume.safetensors"),
         )
         (candidate / RERANKER_FOLDER).mkdir()
-        base = self.spec.rerank_base or self.spec.base
-        save_adapter(candidate / RERANKER_FOLDER, low_rank_changes(self.network.encoder), base)
+        changes = low_rank_changes(self.network.encoder)
+        save_adapter(candidate / RERANKER_FOLDER, changes, self._base_name)
         save_head(self.network, candidate / RERANKER_FOLDER)
         by_weight = self._contests.scores(candidate, str(self.device))
         weight = max((weight for weight in by_weight if weight), key=lambda tried: by_weight[tried].mean())
@@ -177,7 +168,7 @@ class RerankTrainer:
         return Validation(told, score, float(gain.std() / np.sqrt(len(gain))))
 
     def state(self) -> dict[str, torch.Tensor]:
-        return low_rank_state(self.network.encoder, self._heads)
+        return low_rank_state(self.network)
 
     def _logits(self, part: Sequence[Contest]) -> torch.Tensor:
         tokenizer, encoder, pairs = self.tokenizer, self.network.encoder, []
@@ -193,21 +184,13 @@ class RerankTrainer:
         logits: torch.Tensor = self.network(*on_device)
         return logits
 
-    def _new_network(self) -> RerankerNetwork:
-        encoder = low_rank_encoder(self._base, self.config, self.device)
-        network = RerankerNetwork(encoder)
-        base = self.spec.rerank_base or self.spec.base
-        if self._goes_on:
-            own, name = self.agent / RERANKER_FOLDER, f"the reranker of {self.spec.name}"
-            load_adapter(own, low_rank_changes(encoder), name)
-            load_head(network.head, own / HEAD_FILE, name)
-            return network.to(self.device)
+    def _begin_with_reader(self, weights: str) -> None:
+        """Takes over a reader on the same base, where one ships. `weights`: their hash."""
         for folder in (SMALL, LARGE):
             reader = read_reader_spec(folder)
-            if reader.base == base and reader.base_sha256 == sha256_of(self._base / "model.safetensors"):
-                load_adapter(folder / ADAPTER_FOLDER, low_rank_changes(encoder), reader.name)
+            if (reader.base, reader.base_sha256) == (self._base_name, weights):
+                load_adapter(folder / ADAPTER_FOLDER, low_rank_changes(self.network.encoder), reader.name)
                 heads = load_file(folder / HEADS_FILE)
-                network.head.load_state_dict(  # what speaks against "no answer"
+                self.network.head.load_state_dict(  # what speaks against "no answer"
                     {key: -heads[f"classes.{key}"][NONE : NONE + 1] for key in ("weight", "bias")}
                 )
-        return network.to(self.device)

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Literal
@@ -110,15 +112,11 @@ def in_sentences(example: Example, task: str, tokenizer: Tokenizer, *, cut: bool
     for title, rows in titled.items():
         chunks: list[str] = []
         for row in rows:
-            own = (
-                [example.chunks[row][start:end] for start, end in split_sentences(example.chunks[row])]
-                if cut
-                else [example.chunks[row]]
-            )
+            text = example.chunks[row]
+            own = [text[start:end] for start, end in split_sentences(text)] if cut else [text]
             if row in gold and own:
-                kept = sentence_support(
-                    own, example.question, example.answers, titles - {title_of(example.chunks[row])}
-                )
+                bridges = titles - {title_of(text)}
+                kept = sentence_support(own, example.question, example.answers, bridges)
                 support += [n_before + len(chunks) + place for place in kept]
             chunks += own
         parts.append(workspace_of_chunks(chunks, tokenizer.count(chunks), title))
@@ -177,24 +175,17 @@ def document_questions(
             first = int(workspace.borders[place])
             for question, places in placed(asked.get(name, ()), workspace.documents[place].text, name):
                 support = tuple(first + row for row in holding_chunks(workspace.tables[place], places))
-                questions.append(
-                    SetQuestion(
-                        question.id, "natural", question.question, workspace, support, question.answers
-                    )
-                )
+                asked_of = (question.question, workspace, support, question.answers)
+                questions.append(SetQuestion(question.id, "natural", *asked_of))
     return questions
 
 
-def indexed(
-    questions: Sequence[SetQuestion],
-    encoder: DualEncoder,
-) -> Iterator[tuple[SetQuestion, Corpus]]:
+def indexed(questions: Sequence[SetQuestion], encoder: DualEncoder) -> Iterator[tuple[SetQuestion, Corpus]]:
     """Each question with its corpus; every distinct text is embedded once, all share one matrix."""
     workspaces = {id(question.workspace): question.workspace for question in questions}
     texts = {key: workspace.texts() for key, workspace in workspaces.items()}
-    rows = {
-        text: row for row, text in enumerate(dict.fromkeys(text for own in texts.values() for text in own))
-    }
+    distinct = dict.fromkeys(chain.from_iterable(texts.values()))
+    rows = {text: row for row, text in enumerate(distinct)}
     index = index_of(encoder, embed_chunks(encoder, list(rows), vector_store(encoder)))
     corpora = {
         key: Corpus(workspaces[key], index.arranged(np.array([rows[text] for text in own], dtype=np.int64)))
@@ -204,13 +195,7 @@ def indexed(
         yield question, corpora[id(question.workspace)]
 
 
-COUNTS = {
-    "conditionalqa": 160,
-    "nq": 160,
-    "hotpotqa-sentences": 120,
-    "hotpotqa": 100,
-    "hybridqa": 8,
-}
+COUNTS = {"conditionalqa": 160, "nq": 160, "hotpotqa-sentences": 120, "hotpotqa": 100, "hybridqa": 8}
 """Questions of each set, drawn once; those whose questions bring many new texts are few."""
 NATURAL_COUNT = 60
 """Questions about whole documents: their chunks are long, and reading them takes most of a training's time.
@@ -225,30 +210,19 @@ def course_questions(
     tokenizer: Tokenizer, data: Path | None = None
 ) -> tuple[list[SetQuestion], list[SetQuestion]]:
     """(to train on, to validate with). Raises BadRequest when the data sets aren't there."""
-    questions = [
-        question
-        for name, n in COUNTS.items()
-        for question in set_questions(name, "train", n, tokenizer, data)
-    ]
+    sets = (set_questions(name, "train", n, tokenizer, data) for name, n in COUNTS.items())
+    questions = [question for of_set in sets for question in of_set]
     path = data_folder(data) / "natural" / "train.jsonl.gz"
     names = list(dict.fromkeys(question.document for question in read_document_questions(path)))
-    pages, essays = ([name for name in names if is_kind(name)] for is_kind in (_is_page, _is_essay))
-    natural = document_questions(
-        path, [pages[::2], pages[1::2], essays[::2], *([name] for name in LONG_DOCUMENTS)], tokenizer, data
-    )
+    pages = [name for name in names if name.endswith(".html")]
+    essays = [name for name in names if name.startswith("essay")]
+    groups = [pages[::2], pages[1::2], essays[::2], *([name] for name in LONG_DOCUMENTS)]
+    natural = document_questions(path, groups, tokenizer, data)
     questions += sorted(natural, key=_digest)[:NATURAL_COUNT]
     learned, held_out = (
         [question for question in questions if is_held_out(question) is out] for out in (False, True)
     )
     return learned, held_out
-
-
-def _is_page(name: str) -> bool:
-    return name.endswith(".html")
-
-
-def _is_essay(name: str) -> bool:
-    return name.startswith("essay")
 
 
 def is_held_out(question: SetQuestion) -> bool:
@@ -262,7 +236,4 @@ def _digest(question: SetQuestion) -> bytes:
 
 def counts_of(questions: Sequence[SetQuestion]) -> dict[str, int]:
     """How many questions there are of each set, for the record."""
-    counts: dict[str, int] = {}
-    for question in questions:
-        counts[question.task] = counts.get(question.task, 0) + 1
-    return counts
+    return dict(Counter(question.task for question in questions))

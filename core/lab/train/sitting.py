@@ -1,10 +1,9 @@
 """The loop of every training.
 
-What is learned is a `Learner`; what all trainings have in common is here. At every moment after the first
-validation, the folder of a training is a result that can be served, with three files more: `train.json`, what
-was asked for; `progress.jsonl`, an event a line, which a watcher may read while it grows;
-`resume.safetensors`, what the next update depends on. The random numbers of update u come from (seed, u)
-alone, so a training that was killed goes on with the same curve.
+At every moment after the first validation, the folder of a training is a result that can be served, with
+three files more: `train.json`, what was asked for; `progress.jsonl`, an event a line, which a watcher may
+read while it grows; `resume.safetensors`, what the next update depends on. The random numbers of update u
+come from (seed, u) alone, so a training that was killed goes on with the same curve.
 """
 
 from __future__ import annotations
@@ -14,12 +13,13 @@ import os
 import secrets
 import shutil
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
@@ -40,17 +40,6 @@ TrainEvent = dict[str, Any]
 """One line of `progress.jsonl`: `{"event": "started" | "update" | "validated" | "finished", ...}`."""
 
 
-class LoopSettings(Protocol):
-    """What the loop reads of a configuration."""
-
-    @property
-    def updates(self) -> int: ...
-    @property
-    def validate_every(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
-
-
 @dataclass(frozen=True)
 class Validation:
     """What a validation measured."""
@@ -62,43 +51,11 @@ class Validation:
     """Standard error of the score."""
 
 
-class Learner(Protocol):
-    """What is trained."""
-
-    kind: str
-    """Begins the seed of its random numbers."""
-    last_file: str
-    """Of a result: what a reader of the folder looks for, so it comes last."""
-    descent: Descent
-
-    @property
-    def config(self) -> LoopSettings: ...
-
-    def begin(self) -> TrainEvent:
-        """Makes ready for updates; what the first event says beside the configuration."""
-        ...
-
-    def step(self, update: int, rng: Random) -> TrainEvent:
-        """One 0-based update; its figures."""
-        ...
-
-    def validate(self, candidate: Path, record: TrainEvent) -> Validation:
-        """Writes what there is now into a folder, as it would be served, and measures it. `record`: what its
-        card says of the training so far.
-        """
-        ...
-
-    def state(self) -> dict[str, torch.Tensor]:
-        """Everything that the next update depends on, the optimizer aside. Going on writes into these."""
-        ...
-
-
 class TrainingFolder:
     """What was asked for and what has happened, in files."""
 
-    noun, config_file, counter = "training", CONFIG_FILE, "update"
-    """How sentences call it, and the key under which an event says how far it was."""
-    differing = "with other settings"
+    noun, config_file, differing = "training", CONFIG_FILE, "with other settings"
+    """How sentences call it, where it is written down, and how another one differs."""
 
     def __init__(self, folder: Path, wanted: dict[str, Any]) -> None:
         """`wanted`: plain JSON values. Writes nothing. Raises BadRequest when the folder holds others."""
@@ -124,15 +81,6 @@ class TrainingFolder:
         """What was told so far."""
         return read_progress(self.folder)
 
-    def forget_after(self, n: int) -> None:
-        """Takes back what was told after update n, since it will be told again; -1: everything."""
-        kept = [
-            event
-            for event in self.events()
-            if event.get(self.counter, 0) <= n and event["event"] != "finished"
-        ]
-        write_whole(self.folder / PROGRESS_FILE, [json.dumps(event) + "\n" for event in kept])
-
     def tell(self, event: str, **values: Any) -> TrainEvent:
         """One event, once it is written."""
         line: TrainEvent = {"event": event, **values}
@@ -141,17 +89,25 @@ class TrainingFolder:
         return line
 
 
-class Sitting(TrainingFolder):
-    """The loop. `run` generates events; closing it stops between two updates."""
+class Sitting(TrainingFolder, ABC):
+    """One training; a subclass says what is learned. Its `run` generates events; closing that stops between
+    two updates.
+    """
 
-    def __init__(self, folder: Path, wanted: dict[str, Any], learner: Learner) -> None:
-        """Goes on from the last save, if there is one. `wanted`: "config", and what else makes the training.
+    kind: str
+    """Begins the seed of its random numbers."""
+    last_file: str
+    """Of a result: what a reader of the folder looks for, so it comes last."""
+    descent: Descent
+
+    def __init__(self, folder: Path, wanted: dict[str, Any]) -> None:
+        """Goes on from the last save, if there is one: called when all is there that `state` gives. `wanted`:
+        "config", which says of `updates`, `validate_every` and `seed`, and what else makes the training.
 
         Raises BadRequest when the folder holds anything but this training, or a save that can't be read.
         """
         super().__init__(folder, wanted)
         self.claim()
-        self.learner = learner
         self.update = 0
         """The next update, 0-based."""
         self.best: float | None = None
@@ -159,51 +115,67 @@ class Sitting(TrainingFolder):
         """Spent training over all sessions, validation included."""
         if (folder / RESUME_FILE).exists():
             self._restore(folder / RESUME_FILE)
-        self.forget_after(self.update or -1)
+        last = self.update or -1  # what was told after it will be told again
+        told = [event for event in self.events() if event.get("update", 0) <= last]
+        kept = [json.dumps(event) + "\n" for event in told if event["event"] != "finished"]
+        write_whole(folder / PROGRESS_FILE, kept)
+
+    @abstractmethod
+    def begin(self) -> TrainEvent:
+        """Makes ready for updates; what the first event says beside the configuration."""
+
+    @abstractmethod
+    def step(self, update: int, rng: Random) -> TrainEvent:
+        """One 0-based update; its figures."""
+
+    @abstractmethod
+    def validate(self, candidate: Path, record: TrainEvent) -> Validation:
+        """Writes what there is now into a folder, as it would be served, and measures it. `record`: what its
+        card says of the training so far.
+        """
+
+    @abstractmethod
+    def state(self) -> dict[str, torch.Tensor]:
+        """Everything that the next update depends on, the optimizer aside. Going on writes into these."""
 
     def run(self) -> Generator[TrainEvent]:
         """Trains to the end or until closed; each event comes once it is written."""
-        learner, config = self.learner, self.learner.config
-        about = learner.begin()
+        config, about = self.wanted["config"], self.begin()
         if self.update == 0:
-            n_parameters = learner.descent.n_parameters
-            yield self.tell("started", config=self.wanted["config"], **about, n_parameters=n_parameters)
-            yield self._validate()
-        while self.update < config.updates:
+            n_parameters = self.descent.n_parameters
+            yield self.tell("started", config=config, **about, n_parameters=n_parameters)
+            yield self._validated()
+        while self.update < config["updates"]:
             began = time.perf_counter()
-            measured = learner.step(self.update, Random(f"{learner.kind} {config.seed} {self.update}"))
+            measured = self.step(self.update, Random(f"{self.kind} {config['seed']} {self.update}"))
             self.update += 1
             self.seconds += time.perf_counter() - began
-            left = self.seconds / self.update * (config.updates - self.update)
-            yield self.tell(
-                "update",
-                update=self.update,
-                seconds=round(self.seconds, 1),
-                seconds_left=round(left, 1),
-                **measured,
-            )
-            is_validated = self.update % config.validate_every == 0 or self.update == config.updates
+            left = self.seconds / self.update * (config["updates"] - self.update)
+            seconds = {"seconds": round(self.seconds, 1), "seconds_left": round(left, 1)}
+            yield self.tell("update", update=self.update, **seconds, **measured)
+            is_last = self.update == config["updates"]
+            is_validated = is_last or self.update % config["validate_every"] == 0
             if is_validated:
                 began = time.perf_counter()
-                validated = self._validate()
+                validated = self._validated()
                 self.seconds += time.perf_counter() - began
                 yield validated
             if is_validated or self.update % SAVE_EVERY == 0:
                 self._save()
         yield self.tell("finished", update=self.update, seconds=round(self.seconds, 1), best=self.best)
 
-    def _validate(self) -> TrainEvent:
+    def _validated(self) -> TrainEvent:
         """Takes what there is now into the folder, its last file last, unless a better result is there."""
         candidate = self.folder / "candidate"
         shutil.rmtree(candidate, ignore_errors=True)
         candidate.mkdir()
         record = {"updates": self.update, "seconds": round(self.seconds)}
-        validation = self.learner.validate(candidate, record)
-        is_last = self.update == self.learner.config.updates
+        validation = self.validate(candidate, record)
+        is_last = self.update == self.wanted["config"]["updates"]
         kept = is_kept(validation.score, validation.error, self.best, is_last=is_last)
         if kept:
             self.best = validation.score
-            for path in sorted(candidate.rglob("*"), key=lambda path: path.name == self.learner.last_file):
+            for path in sorted(candidate.rglob("*"), key=lambda path: path.name == self.last_file):
                 if path.is_file():
                     target = self.folder / path.relative_to(candidate)
                     target.parent.mkdir(exist_ok=True)
@@ -221,7 +193,7 @@ class Sitting(TrainingFolder):
             "best": "" if self.best is None else repr(self.best),
             "seconds": repr(self.seconds),
         }
-        tensors = self.learner.state() | self.learner.descent.state_dict()
+        tensors = self.state() | self.descent.state_dict()
         partial = self.folder / (RESUME_FILE + ".part")
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, partial, metadata)
         os.replace(partial, self.folder / RESUME_FILE)
@@ -233,9 +205,9 @@ class Sitting(TrainingFolder):
             with safe_open(path, "pt") as file:
                 metadata = file.metadata()
             saved = load_file(path)
-            for name, tensor in self.learner.state().items():
+            for name, tensor in self.state().items():
                 tensor.detach().copy_(saved[name])
-            self.learner.descent.load_state_dict(saved)
+            self.descent.load_state_dict(saved)
             self.update, self.seconds = int(metadata["update"]), float(metadata["seconds"])
             self.best = float(metadata["best"]) if metadata["best"] else None
         except (OSError, SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
@@ -249,15 +221,13 @@ def _asks_for(wanted: dict[str, Any], held: dict[str, Any]) -> bool:
     """Whether a folder's training is the wanted one. A setting that only an older version knew is no
     difference, so that what it left unfinished goes on.
     """
-    return all(
-        value == held.get(name)
-        or (
-            isinstance(value, dict)
-            and isinstance(held.get(name), dict)
-            and value.items() <= held[name].items()
-        )
-        for name, value in wanted.items()
-    )
+
+    def within(value: object, known: object) -> bool:
+        if isinstance(value, dict) and isinstance(known, dict):
+            return value.items() <= known.items()
+        return value == known
+
+    return all(within(value, held.get(name)) for name, value in wanted.items())
 
 
 def read_training_file(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:

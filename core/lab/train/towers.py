@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,12 @@ from core.encode.checkpoint import CheckpointSpec, architecture, load_weights, m
 from core.encode.encoder import compute_dtype
 from core.encode.forward import batches_by_length, chunk_row, join_state, padded_rows, pooled_vectors
 from core.encode.tokens import FastTokenizer
+from core.lab.train.config import TrainConfig
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+    from core.encode.mpnet import Encoder
 
 _BATCH_TOKENS = {"cpu": 1_024, "cuda": 65_536}
 """Padded tokens a batch: few on a CPU, where rows of one length cost more than calls."""
@@ -50,55 +53,37 @@ class _Rounded(nn.Module):
 class TrainableTowers:
     """State and action tower, online and target, on one device."""
 
-    def __init__(
-        self,
-        spec: CheckpointSpec,
-        base: Path,
-        *,
-        rank: int,
-        with_targets: bool,
-        device: torch.device,
-        seed: int,
-        dropout: float = 0.0,
-    ) -> None:
-        """`base`: the encoder's folder. `dropout`: of the online towers. Raises BadCheckpoint."""
-        self.spec = spec
-        self.device = device
-        self.tokenizer = FastTokenizer(base)
-        self._rank = rank
+    def __init__(self, spec: CheckpointSpec, base: Path, config: TrainConfig, device: torch.device) -> None:
+        """`base`: the encoder's folder. Raises BadCheckpoint."""
+        self.spec, self.device, self.tokenizer = spec, device, FastTokenizer(base)
         self._ids: dict[str, list[int]] = {}
-        torch.manual_seed(seed)
+        torch.manual_seed(config.seed)
         dtype = compute_dtype(spec, device)
         pristine = base_encoder(base)
         self.max_positions = max_positions_of(pristine)
         self.dim = int(pristine.config.hidden_size)
-        self.online = {
-            name: trainable_tower(copy.deepcopy(pristine), rank, dtype).to(device) for name in TOWERS
-        }
-        self.targets = (
-            {name: self._twin(name, pristine, dtype) for name in TOWERS} if with_targets else self.online
-        )
-        if dropout:
-            for tower in self.online.values():
-                _drop(tower, dropout)
-        if device.type == "cpu":
-            # the backward pass of fused attention is several times slower here than that of plain products
-            for tower in self.online.values():
-                tower.set_attn_implementation("eager")
+
+        def tower() -> PreTrainedModel:
+            return trainable_tower(copy.deepcopy(pristine), config.rank, dtype).to(device)
+
+        self.online = self.targets = {name: tower() for name in TOWERS}
+        if config.target_towers:  # made anew, since copies of a parametrized layer share weights
+            self.targets = {name: tower().requires_grad_(False) for name in TOWERS}
+            for name, target in self.targets.items():
+                target.load_state_dict(self.online[name].state_dict())
+        for online in self.online.values():
+            if config.dropout:  # drawn from torch's global generator
+                for module in online.train().modules():
+                    if isinstance(module, nn.Dropout):
+                        module.p = config.dropout
+            if device.type == "cpu":
+                # the backward pass of fused attention is several times slower here than plain products'
+                online.set_attn_implementation("eager")
 
     @property
     def parameters(self) -> list[nn.Parameter]:
         """What the optimiser moves."""
-        return [
-            parameter
-            for tower in self.online.values()
-            for parameter in tower.parameters()
-            if parameter.requires_grad
-        ]
-
-    def formed(self) -> AbstractContextManager[None]:
-        """See `formed`: of the online towers."""
-        return formed(self.online.values())
+        return [each for each in nn.ModuleDict(self.online).parameters() if each.requires_grad]
 
     def embed_chunks(self, texts: Sequence[str], *, target: bool = False) -> torch.Tensor:
         """(N, D) float32 on the device."""
@@ -129,12 +114,10 @@ class TrainableTowers:
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """Everything that training changes, online and target: the tensors themselves, by name."""
-        out: dict[str, torch.Tensor] = {}
         sides = {"online": self.online} | ({} if self.targets is self.online else {"target": self.targets})
-        for side, towers in sides.items():
-            for name, tower in towers.items():
-                out |= {f"{side}.{name}.{key}": value.detach() for key, value in changes_of(tower)}
-        return out
+        every = nn.ModuleDict({side: nn.ModuleDict(towers) for side, towers in sides.items()})
+        changes = (item for item in every.named_parameters() if ".parametrizations.weight.0." in item[0])
+        return {name: parameter.detach() for name, parameter in changes}
 
     def start_from(self, folder: Path, origin: str) -> None:
         """Takes over the adapters of a checkpoint, targets too. Raises BadCheckpoint where they don't fit."""
@@ -146,14 +129,6 @@ class TrainableTowers:
         """Writes the adapters into a checkpoint folder."""
         for name, tower in self.online.items():
             save_adapter(folder / name, low_rank_changes(tower), self.spec.base)
-
-    def _twin(self, name: str, pristine: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
-        """A target like the online tower; made anew, since copies of a parametrized layer share weights."""
-        tower = (
-            trainable_tower(copy.deepcopy(pristine), self._rank, dtype).to(self.device).requires_grad_(False)
-        )
-        tower.load_state_dict(self.online[name].state_dict())
-        return tower
 
     def _parts(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of texts, each tokenized once."""
@@ -176,7 +151,7 @@ class TrainableTowers:
 
 
 @contextmanager
-def formed(encoders: Iterable[PreTrainedModel]) -> Iterator[None]:
+def formed(encoders: Iterable[Encoder]) -> Iterator[None]:
     """Within it, each changed weight is formed once. The optimizer must not step inside."""
     with parametrize.cached():
         for encoder in encoders:
@@ -213,22 +188,6 @@ def trainable_tower(tower: PreTrainedModel, rank: int, dtype: torch.dtype) -> Pr
         if "parametrizations" not in name:
             parameter.data = parameter.data.to(dtype)
     return tower
-
-
-def _drop(tower: PreTrainedModel, share: float) -> None:
-    """Lets a tower drop that share of its activations in every pass. Draws from torch's global generator."""
-    for module in tower.train().modules():
-        if isinstance(module, nn.Dropout):
-            module.p = share
-
-
-def changes_of(tower: PreTrainedModel) -> Iterator[tuple[str, torch.Tensor]]:
-    """(name, tensor) of the trainable changes, of online towers and targets alike."""
-    return (
-        (name, parameter)
-        for name, parameter in tower.named_parameters()
-        if ".parametrizations.weight.0." in name
-    )
 
 
 def low_rank_changes(tower: PreTrainedModel) -> dict[str, LowRankChange]:

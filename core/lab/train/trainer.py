@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -13,7 +13,8 @@ import numpy as np
 import torch
 
 from core.base.errors import BadCheckpoint
-from core.base.rows import EpisodeRow
+from core.base.rows import grouped
+from core.base.statistics import mean
 from core.encode.checkpoint import (
     SPEC_FILE,
     CheckpointSpec,
@@ -25,7 +26,7 @@ from core.encode.checkpoint import (
 from core.encode.encoder import DualEncoder, find_device
 from core.encode.familiarity import Familiarity
 from core.encode.tokens import FastTokenizer
-from core.lab.evaluate.summary import summarise
+from core.lab.evaluate.summary import METRICS
 from core.lab.tasks.example import Example
 from core.lab.train.contests import oracle_f1, validation_rows
 from core.lab.train.descent import Descent
@@ -37,16 +38,18 @@ from core.lab.train.towers import TrainableTowers
 
 WORD_SAMPLE = 120
 """Draws of the mixture, of 16 examples each, whose words are counted."""
+_MEASURED = ("fact_f1_oracle_stop", "fact_em_no_stop")
+"""What a validation tells of each task."""
 
 
-class Trainer:
-    """One training, a `Learner`."""
+class Trainer(Sitting):
+    """One training."""
 
     kind, last_file = "training", SPEC_FILE
 
     def __init__(self, plan: Plan, folder: Path, device: str | None = None) -> None:
         """Raises BadCheckpoint, and BadRequest when `folder` holds another training."""
-        self.config, self.mixture, self.folder = plan.config, plan.mixture, folder
+        self.config, self.mixture = plan.config, plan.mixture
         self.device = find_device(device)
         weights = plan.base / "model.safetensors"
         if not weights.is_file():
@@ -56,24 +59,12 @@ class Trainer:
         self.spec = plan.spec.model_copy(update={"base_sha256": sha256_of(weights)})
         self._base = plan.base
         config = plan.config
-        self.towers = TrainableTowers(
-            self.spec,
-            plan.base,
-            rank=config.rank,
-            with_targets=config.target_towers,
-            device=self.device,
-            seed=config.seed,
-            dropout=config.dropout,
-        )
+        self.towers = TrainableTowers(self.spec, plan.base, config, self.device)
         if config.start_from is not None:
             self.towers.start_from(_adapters_of(config.start_from, self.spec), config.start_from)
-        self.descent = Descent(self.towers.parameters, config.weight_decay, self.towers.formed)
+        self.descent = Descent(self.towers.parameters, config.weight_decay, self.towers.online.values())
         wanted = {"config": config.to_json(), "spec": self.spec.model_dump(mode="json")}
-        self.sitting = Sitting(folder, wanted | {"data": self.mixture.name}, self)
-
-    def run(self) -> Generator[TrainEvent]:
-        """See `Sitting.run`."""
-        return self.sitting.run()
+        super().__init__(folder, wanted | {"data": self.mixture.name})
 
     def begin(self) -> TrainEvent:
         self._validation = self.mixture.validation(self.config.n_validation)
@@ -113,9 +104,14 @@ class Trainer:
         with tempfile.TemporaryDirectory() as scratch:
             rows = validation_rows(self._validation, encoder, config, Path(scratch))
         values = oracle_f1(rows)
-        scores = _scores_by_task(rows) | {"score": round(float(np.mean(values)), 5)}
+        score = round(float(np.mean(values)), 5)
         error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
-        return Validation(scores, scores["score"], error)
+        by_task = sorted(grouped(rows, lambda row: row.task), key=lambda group: group[0].task)
+        tasks = {
+            group[0].task: {"n": len(group)} | {name: mean(map(METRICS[name], group)) for name in _MEASURED}
+            for group in by_task
+        }
+        return Validation({"tasks": tasks, "score": score}, score, error)
 
     def state(self) -> dict[str, torch.Tensor]:
         return self.towers.state_dict()
@@ -146,32 +142,15 @@ def familiarity_with(
 
 def _measure(played: Played) -> TrainEvent:
     """The figures of one update, means over its episodes; `returns`, `q` and others step by step."""
-    n_taken = played.taken.sum(1).clamp_min(1)
-
-    def per_step(values: torch.Tensor) -> list[float]:
-        means = (values * played.taken).sum(1) / n_taken
-        return [round(value, 4) for value in means.tolist()]
-
+    rollout = played.rollout
+    n_taken = rollout.taken.sum(1).clamp_min(1)
+    by_step = {"q": played.q_values, "v": played.values, "reward": rollout.rewards}
+    by_step |= {"returns": played.returns, "entropy": rollout.entropy}
+    means = {name: (values * rollout.taken).sum(1) / n_taken for name, values in by_step.items()}
     return {
         "td_loss": round(played.td_loss, 5),
         "ranking_loss": round(played.ranking_loss, 5),
-        "success": round(sum(played.completed) / len(played.completed), 4),
-        "q": per_step(played.q_values),
-        "v": per_step(played.values),
-        "reward": per_step(played.rewards),
-        "returns": per_step(played.returns),
-        "entropy": per_step(played.entropy),
-        "tokens": played.n_tokens,
+        "success": round(sum(rollout.completed) / len(rollout.completed), 4),
+        **{name: [round(value, 4) for value in values.tolist()] for name, values in means.items()},
+        "tokens": rollout.n_tokens,
     }
-
-
-def _scores_by_task(rows: Sequence[EpisodeRow]) -> TrainEvent:
-    by_task: dict[str, list[EpisodeRow]] = {}
-    for row in rows:
-        by_task.setdefault(row.task, []).append(row)
-    names = ("fact_f1_oracle_stop", "fact_em_no_stop")
-    tasks = {
-        task: {"n": len(group)} | {name: summarise(group).metrics[name] for name in names}
-        for task, group in sorted(by_task.items())
-    }
-    return {"tasks": tasks}

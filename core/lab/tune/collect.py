@@ -51,17 +51,14 @@ STOCK_REASONS: dict[Verdict, str] = {
 EARLY_STOP_WEIGHT = 2.0
 """lambda of SPARC-RAG section 3.4, as files carry it; `tune` may weigh otherwise."""
 
-NO_LABEL, NO_TRACE, DAMAGED, TOO_MANY = "no label", "no trace", "damaged trace", "beyond the bound"
-
 
 @dataclass(frozen=True)
 class CollectReport:
     """What a log gave."""
 
     runs: int
-    """SPARC runs looked at."""
     skipped: dict[str, int]
-    """Runs left out, by reason."""
+    """Of these runs, by reason."""
     decisions: dict[str, int]
     """Rewrites and verdicts of language models, verdicts as "wrong stop", "right continue" and so on."""
     pairs: dict[str, int]
@@ -100,41 +97,39 @@ class Collector:
     def add(self, run: LoggedRun) -> None:
         """The decisions of one run."""
         self._runs += 1
-        support, answers = {*support_of(run)}, answers_of(run)
-        if not support and not answers:
-            self._skipped[NO_LABEL] += 1
-        elif self._characters > MAX_CHARACTERS:
-            self._skipped[TOO_MANY] += 1
-        else:
-            self._add_trace(run, support, answers)
+        if reason := self._read(run):
+            self._skipped[reason] += 1
 
     def pairs(self) -> tuple[list[Preference], CollectReport]:
         """All pairs, bounded, each once, and what they were made of."""
         pairs = dict.fromkeys([*self._stop_pairs(), *self._rewrite_pairs()])
-        kept = [
-            pair
-            for pair in pairs
-            if len(next(pair_lines([pair])).encode("utf-8", "replace")) <= MAX_LINE_BYTES
-        ][:MAX_PAIRS]
+        lines = zip(pairs, pair_lines(pairs), strict=True)
+        short = [pair for pair, line in lines if len(line.encode("utf-8", "replace")) <= MAX_LINE_BYTES]
+        kept = short[:MAX_PAIRS]
         counts = (self._skipped, self._decisions, Counter[str](pair.kind for pair in kept))
         skipped, decisions, kinds = (dict(sorted(counted.items())) for counted in counts)
         return kept, CollectReport(self._runs, skipped, decisions, kinds, len(pairs) - len(kept))
 
-    def _add_trace(self, run: LoggedRun, support: Collection[int], answers: Collection[str]) -> None:
+    def _read(self, run: LoggedRun) -> str | None:
+        """Notes the decisions of a run; why it is left out, where it is."""
+        support, answers = {*support_of(run)}, answers_of(run)
+        if not support and not answers:
+            return "no label"
+        if self._characters > MAX_CHARACTERS:
+            return "beyond the bound"
         try:
             trace = sparc_trace_of(run)
         except LogError:
-            self._skipped[DAMAGED] += 1
-            return
+            return "damaged trace"
         if trace is None:
-            self._skipped[NO_TRACE] += 1
-            return
+            return "no trace"
         corpus = (run.record.document_hashes, trace.started.config.k)
         for played in trace.rounds:
             if support:
                 self._add_rewrites(trace, played, support, corpus)
             if answers:
                 self._add_verdicts(trace, played, answers)
+        return None
 
     def _add_rewrites(
         self, trace: SparcTrace, played: SparcRound, support: Collection[int], corpus: tuple[Any, ...]

@@ -39,25 +39,39 @@ PLAIN_TEMPLATE = (
     " add_generation_prompt %}{{ '\n\n' }}assistant:{% endif %}"
 )
 """For a tokenizer without a chat template."""
-TuneEvent = TrainEvent
-"""One line of `progress.jsonl`: `{"event": "started" | "step" | "held_out" | "finished", "step": N, ...}`."""
-
-
 SAVE_EVERY = 10
 """Steps, or updates, between saves."""
 
 
-class TuneFolder(TrainingFolder):
-    """The files of one tuning."""
+class TuneFolder(TrainingFolder, TrainerCallback):  # type: ignore[misc]
+    """The files of one tuning, which tells what happens; times are of this sitting. Its events have "step" in
+    place of "update", and "held_out" in place of "validated".
+    """
 
     noun, config_file = "tuning", "tune.json"
     differing = "of another model, on other data or with other settings"
 
+    def __init__(self, folder: Path, wanted: dict[str, Any], watch: Callable[[TrainEvent], None]) -> None:
+        """`watch` gets each event after it was written."""
+        super().__init__(folder, wanted)
+        self._watch, self._first = watch, 0
+
+    def claim(self) -> None:
+        """Also begins to count the time."""
+        super().claim()
+        self._began = time.perf_counter()
+
     @property
-    def finished(self) -> TuneEvent | None:
+    def finished(self) -> TrainEvent | None:
         """The last event of a tuning that came to its end."""
         events = self.events()
         return events[-1] if events and events[-1]["event"] == "finished" else None
+
+    def begin(self, network: Any, **counts: Any) -> None:
+        """The first event, unless the tuning goes on."""
+        if not self.events():
+            n_trained = sum(each.numel() for each in network.parameters() if each.requires_grad)
+            self.say("started", 0, **counts, n_parameters=n_trained)
 
     def train(self, trainer: Any, phase: str = "") -> None:
         """Goes on from the newest whole save of a phase, where there is one."""
@@ -65,6 +79,7 @@ class TuneFolder(TrainingFolder):
         whole = [path.parent for path in self.saves(phase).glob("checkpoint-*/trainer_state.json")]
         newest = max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
         trainer.remove_callback(PrinterCallback)  # stdout carries results only
+        trainer.add_callback(self)
         trainer.train(resume_from_checkpoint=None if newest is None else str(newest))
 
     def saves(self, phase: str = "") -> Path:
@@ -76,22 +91,10 @@ class TuneFolder(TrainingFolder):
         save_adapters(network, tokenizer, model, self.folder)
         shutil.rmtree(self.saves(), ignore_errors=True)
 
-
-class TuneProgress(TrainerCallback):  # type: ignore[misc]
-    """Tells what happens; times are of this sitting."""
-
-    def __init__(self, work: TuneFolder, tell: Callable[[TuneEvent], None]) -> None:
-        self._work, self._tell, self._began, self._first = work, tell, time.perf_counter(), 0
-
-    def begun(self, network: Any, **counts: Any) -> None:
-        """The first event."""
-        n_trained = sum(each.numel() for each in network.parameters() if each.requires_grad)
-        self.say("started", 0, **counts, n_parameters=n_trained)
-
-    def say(self, event: str, step: int, **values: Any) -> TuneEvent:
+    def say(self, event: str, step: int, **values: Any) -> TrainEvent:
         """One event."""
-        line = self._work.tell(event, step=step, **values)
-        self._tell(line)
+        line = self.tell(event, step=step, **values)
+        self._watch(line)
         return line
 
     def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
@@ -121,15 +124,13 @@ def one_device(device: str | None) -> torch.device:
     return place
 
 
-def model_folder(model: str) -> Path:
-    """Where the model of a folder or hub id lies. Raises BadCheckpoint."""
-    if Path(model).is_dir():
-        return Path(model).absolute()
-    return fetch(model, MODEL_FILES, "pass a folder with the model")
-
-
-def open_causal(folder: Path, dtype: torch.dtype | str) -> tuple[Any, Any]:
-    """Tokenizer, with a template and a padding token, and model. Raises BadCheckpoint."""
+def open_causal(model: str, dtype: torch.dtype | str) -> tuple[Any, Any]:
+    """Tokenizer, with a template and a padding token, and network of a folder or hub id. Raises
+    BadCheckpoint.
+    """
+    folder = Path(model).absolute()
+    if not folder.is_dir():
+        folder = fetch(model, MODEL_FILES, "pass a folder with the model")
     if (folder / "adapter_config.json").exists():
         raise BadCheckpoint(f"{folder.name} holds adapters; name the model that they belong to")
     tokenizer, network = load_causal(folder, dtype)
@@ -153,9 +154,8 @@ def new_adapters(network: Any, rank: int, alpha: float) -> LoraConfig:
 
 def save_adapters(network: Any, tokenizer: Any, model: str, out: Path) -> None:
     """Writes what was trained of `model`, a folder or a hub id, with its tokenizer."""
-    network.peft_config["default"].base_model_name_or_path = (
-        str(model_folder(model)) if Path(model).is_dir() else model
-    )
+    base = str(Path(model).absolute()) if Path(model).is_dir() else model
+    network.peft_config["default"].base_model_name_or_path = base
     network.save_pretrained(out, safe_serialization=True, selected_adapters=["default"])
     (out / "README.md").unlink(missing_ok=True)  # the adapter library's empty template
     tokenizer.save_pretrained(out)
@@ -176,9 +176,13 @@ def has_bfloat16(place: torch.device) -> bool:
     return place.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
-def trainer_settings(place: torch.device, out: Path, seed: int, n_together: int) -> dict[str, Any]:
-    """What every trainer is told: one sequence at a time, `n_together` a step."""
+def trainer_settings(
+    place: torch.device, out: Path, seed: int, n_together: int, passes: int = 1
+) -> dict[str, Any]:
+    """What every trainer is told: one sequence at a time, `n_together` a step, `passes` steps an update."""
     return {
+        "logging_steps": passes,
+        "save_steps": SAVE_EVERY * passes,
         "output_dir": str(out),
         "per_device_train_batch_size": 1,
         "gradient_accumulation_steps": n_together,
@@ -210,19 +214,17 @@ def n_tokens(conversations: Iterable[Sequence[dict[str, str]]], tokenizer: Any, 
     """Length of each conversation; one that ends with the user has the mark after which the model writes.
     learned: what they are, in the plural. Raises BadRequest where the chat template does not take one.
     """
+    lengths = []
     try:
-        return [
-            len(
-                tokenizer.apply_chat_template(
-                    each, add_generation_prompt=each[-1]["role"] == "user", return_dict=True
-                )["input_ids"]
-            )
-            for each in conversations
-        ]
+        for each in conversations:
+            asks = each[-1]["role"] == "user"
+            ids = tokenizer.apply_chat_template(each, add_generation_prompt=asks, return_dict=True)
+            lengths.append(len(ids["input_ids"]))
     except Exception as error:  # a template is a program, and may raise anything
         raise BadRequest(
             f"the model's chat template does not take the {learned}{quoted(str(error))}; choose another model"
         ) from error
+    return lengths
 
 
 def digest(texts: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -23,13 +23,9 @@ from core.llm.protocol import Message, Role
 
 Kind = Literal["rewrite", "continue_over_stop", "stop_over_continue"]
 """rewrite: the one of two that found more support. The others: the action before `over` is preferred."""
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
-MAX_PAIRS = 100_000
-"""Most pairs of one file."""
-MAX_LINE_BYTES = 1_000_000
-"""Longest line of a file."""
-MAX_FILE_BYTES = 4 << 30
+MAX_PAIRS, MAX_LINE_BYTES, MAX_FILE_BYTES = 100_000, 1_000_000, 4 << 30
+"""Of one file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +74,6 @@ class _Turn(BaseModel, strict=True):
     role: Role
     content: str
 
-    @property
-    def message(self) -> Message:
-        return Message(self.role, mended(self.content))
-
 
 class _Line(BaseModel, strict=True):
     prompt: list[_Turn] = Field(min_length=1)
@@ -97,19 +89,16 @@ def _pair(record: dict[str, Any], where: str) -> Preference:
         read = _Line.model_validate(record)
     except ValidationError as error:
         raise BadRequest(f"{where}: {first_problem(error)}; write it as `preferences` does") from error
-    prompt = tuple(turn.message for turn in read.prompt)
-    (chosen,), (rejected,) = ([turn.message for turn in reply] for reply in (read.chosen, read.rejected))
+    turns = (*read.prompt, *read.chosen, *read.rejected)
+    *prompt, chosen, rejected = (Message(turn.role, mended(turn.content)) for turn in turns)
     if prompt[-1].role != "user":
         raise BadRequest(f"{where}: the last message of prompt must be the user's")
     if (chosen.role, rejected.role) != ("assistant", "assistant"):
         raise BadRequest(f"{where}: chosen and rejected must each be one message of the assistant")
     if chosen.content == rejected.content:
         raise BadRequest(f"{where}: chosen and rejected are the same; leave the line out")
-    return Preference(read.kind, mended(read.question), prompt, chosen.content, rejected.content, read.weight)
-
-
-_LEAST = {"epochs": 1, "accumulate": 1, "rank": 1, "max_tokens": 16, "seed": 0}
-"""Smallest value of each whole number."""
+    question, replies = mended(read.question), (chosen.content, rejected.content)
+    return Preference(read.kind, question, tuple(prompt), *replies, read.weight)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +128,7 @@ class TuneConfig:
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
-        check_numbers(self, _LEAST, ("beta", "learning_rate", "lora_alpha", "weight_lambda"))
+        least = {"epochs": 1, "accumulate": 1, "rank": 1, "max_tokens": 16, "seed": 0}
+        check_numbers(self, least, ("beta", "learning_rate", "lora_alpha", "weight_lambda"))
         if self.seed > MAX_SEED:
             raise BadRequest(f"seed {self.seed} is above {MAX_SEED}; choose a smaller one")

@@ -23,13 +23,10 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from core.answer.protocol import Reader
 from core.base.batches import batches
 from core.base.errors import BadRequest
+from core.lab.train.sitting import TrainEvent
 from core.lab.tune.folder import (
-    SAVE_EVERY,
-    TuneEvent,
     TuneFolder,
-    TuneProgress,
     digest,
-    model_folder,
     n_tokens,
     new_adapters,
     one_device,
@@ -57,26 +54,20 @@ def tune_sets(
     config: SetTuneConfig,
     *,
     device: str | None = None,
-    tell: Callable[[TuneEvent], None] = lambda _: None,
-) -> TuneEvent:
+    tell: Callable[[TrainEvent], None] = lambda _: None,
+) -> TrainEvent:
     """Tunes `model`, a folder or a hub id, into the folder `out`; returns the last event. A step of the
     events is an update; `held_out` is told before, after the warm-up and at the end.
 
     See `core.lab.tune.tuner.tune` for `tell` and what is raised.
     """
     place = one_device(device)
-    plan = {
-        "config": asdict(config),
-        "model": model,
-        "reader": reader.name,
-        "questions": digest(
-            f"{task.prompt}{task.target}{task.question.answers}" for task in (*tasks, *held_out)
-        ),
-    }
-    work = TuneFolder(out, plan)
+    learned = digest(f"{task.prompt}{task.target}{task.question.answers}" for task in (*tasks, *held_out))
+    plan = {"config": asdict(config), "model": model, "reader": reader.name, "questions": learned}
+    work = _SetTuning(out, plan, tell)
     if work.finished is not None:
         return work.finished
-    tokenizer, network = open_causal(model_folder(model), "auto")
+    tokenizer, network = open_causal(model, "auto")
     network.to(place)
     tasks, n_given = _fitting(tasks, tokenizer, network), len(tasks) + len(held_out)
     held_out = _fitting(held_out, tokenizer, network)
@@ -86,65 +77,55 @@ def tune_sets(
             " more of them, or a smaller --context-tokens"
         )
     work.claim()
-    warm, judge, progress = out / WARM_UP, SetJudge(reader, config), _SetProgress(work, tell, config)
+    warm, judge = out / WARM_UP, SetJudge(reader, config)
 
     def measure(step: int) -> None:
         if step not in [event["step"] for event in work.events() if event["event"] == "held_out"]:
             replies = _replies(network, tokenizer, held_out)
-            progress.say("held_out", step, **judge.measured(held_out, replies))
+            work.say("held_out", step, **judge.measured(held_out, replies))
 
-    def settings(phase: str) -> dict[str, Any]:
-        progress.phase, together = phase, config.questions * config.group
-        return {
-            **trainer_settings(place, work.saves(phase), config.seed, together),
-            "num_train_epochs": 1,
-            "gradient_checkpointing": place.type == "cuda",
-        }
+    def settings(phase: str, passes: int = 1) -> dict[str, Any]:
+        work.phase, together = phase, config.questions * config.group
+        shared = trainer_settings(place, work.saves(phase), config.seed, together, passes)
+        return shared | {"num_train_epochs": 1, "gradient_checkpointing": place.type == "cuda"}
 
     with without_noise():
         if not warm.is_dir():
             set_seed(config.seed)
             network = get_peft_model(network, new_adapters(network, config.rank, config.lora_alpha))
-            if not work.events():
-                counts = {"n_questions": len(tasks), "n_held_out": len(held_out)}
-                progress.begun(network, **counts, n_too_long=n_given - sum(counts.values()))
+            counts = {"n_questions": len(tasks), "n_held_out": len(held_out)}
+            work.begin(network, **counts, n_too_long=n_given - sum(counts.values()))
             measure(0)
             if config.warmup_updates:
                 trainer = _warm_up(network, tokenizer, tasks, config, settings(WARM_UP))
-                trainer.add_callback(progress)
                 work.train(trainer, WARM_UP)
             partial = out / f"{WARM_UP}.part"
             save_adapters(network, tokenizer, model, partial)
             os.replace(partial, warm)
-            _, network = open_causal(model_folder(model), "auto")
+            _, network = open_causal(model, "auto")
             network.to(place)
         network = PeftModel.from_pretrained(network, warm, is_trainable=True)
         measure(config.warmup_updates)
         if config.updates > config.warmup_updates:
-            trainer = _grpo(network, tokenizer, tasks, judge, config, settings(GRPO))
-            trainer.add_callback(progress)
+            trainer = _grpo(network, tokenizer, tasks, judge, config, settings(GRPO, config.passes))
             work.train(trainer, GRPO)
             measure(config.updates)
     work.end(network, tokenizer, model)
-    return progress.say("finished", config.updates, seconds=progress.seconds)
+    return work.say("finished", config.updates, seconds=work.seconds)
 
 
-class _SetProgress(TuneProgress):
+class _SetTuning(TuneFolder):
     """Also tells what the trainers log, by their names, an update a line."""
 
     phase = WARM_UP
-
-    def __init__(self, work: TuneFolder, tell: Callable[[TuneEvent], None], config: SetTuneConfig) -> None:
-        super().__init__(work, tell)
-        self._config = config
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: dict[str, float], **_: Any) -> None:
         """Figures of an update."""
         if "loss" not in logs:
             return
-        config, step = self._config, state.global_step
+        config, step = self.wanted["config"], state.global_step
         if self.phase != WARM_UP:
-            step = config.warmup_updates + step // config.passes
+            step = config["warmup_updates"] + step // config["passes"]
         figures = {name: round(value, 5) for name, value in logs.items()}
         self.say("step", step, phase=self.phase, **figures, **self.time(state))
 
@@ -153,19 +134,10 @@ def _warm_up(
     network: Any, tokenizer: Any, tasks: Sequence[SetTask], config: SetTuneConfig, settings: dict[str, Any]
 ) -> SFTTrainer:
     drawn = _drawn(len(tasks), config.warmup_updates * config.questions * config.group, config.seed)
-    rows = datasets.Dataset.from_dict(
-        {
-            "prompt": [turns(tasks[row].prompt) for row in drawn],
-            "completion": [[{"role": "assistant", "content": tasks[row].target}] for row in drawn],
-        }
-    )
-    arguments = SFTConfig(
-        learning_rate=config.warmup_learning_rate,
-        logging_steps=1,
-        save_steps=SAVE_EVERY,
-        max_length=None,
-        **settings,
-    )
+    prompts = [turns(tasks[row].prompt) for row in drawn]
+    replies = [[{"role": "assistant", "content": tasks[row].target}] for row in drawn]
+    rows = datasets.Dataset.from_dict({"prompt": prompts, "completion": replies})
+    arguments = SFTConfig(learning_rate=config.warmup_learning_rate, max_length=None, **settings)
     return SFTTrainer(model=network, args=arguments, train_dataset=rows, processing_class=tokenizer)
 
 
@@ -194,8 +166,6 @@ def _grpo(
 
     arguments = GRPOConfig(
         learning_rate=config.learning_rate,
-        logging_steps=config.passes,
-        save_steps=SAVE_EVERY * config.passes,
         num_generations=config.group,
         num_iterations=config.passes,
         max_completion_length=max(task.room for task in tasks),
@@ -217,15 +187,10 @@ def _replies(network: Any, tokenizer: Any, tasks: Sequence[SetTask]) -> list[str
     network.eval()
     replies: list[str] = []
     for some in batches(tasks, _AT_ONCE):
-        inputs = tokenizer(
-            tokenizer.apply_chat_template(
-                [turns(task.prompt) for task in some], tokenize=False, add_generation_prompt=True
-            ),
-            add_special_tokens=False,
-            padding=True,
-            padding_side="left",
-            return_tensors="pt",
-        ).to(network.device)
+        prompts = [turns(task.prompt) for task in some]
+        texts = tokenizer.apply_chat_template(prompts, tokenize=False, add_generation_prompt=True)
+        padded = {"padding": True, "padding_side": "left", "return_tensors": "pt"}
+        inputs = tokenizer(texts, add_special_tokens=False, **padded).to(network.device)
         with torch.no_grad():
             ids = network.generate(
                 input_ids=inputs["input_ids"],
@@ -240,9 +205,8 @@ def _replies(network: Any, tokenizer: Any, tasks: Sequence[SetTask]) -> list[str
 
 def _fitting(tasks: Sequence[SetTask], tokenizer: Any, network: Any) -> list[SetTask]:
     """The tasks that the model's window holds with their reply. Raises BadRequest for its chat template."""
-    window = int(
-        getattr(network.config.get_text_config(), "max_position_embeddings", tokenizer.model_max_length)
-    )
+    config = network.config.get_text_config()
+    window = int(getattr(config, "max_position_embeddings", tokenizer.model_max_length))
     tasks = [replace(task, prompt=served_prompt(task.prompt, tokenizer)) for task in tasks]
     lengths = n_tokens([turns(task.prompt) for task in tasks], tokenizer, "questions")
     return [task for task, length in zip(tasks, lengths, strict=True) if length + task.room <= window]

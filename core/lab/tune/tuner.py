@@ -21,14 +21,11 @@ from trl import DPOConfig, DPOTrainer
 from trl.trainer.dpo_trainer import DataCollatorForPreference
 
 from core.base.errors import BadRequest
+from core.lab.train.sitting import TrainEvent
 from core.lab.tune.folder import (
-    SAVE_EVERY,
-    TuneEvent,
     TuneFolder,
-    TuneProgress,
     digest,
     has_bfloat16,
-    model_folder,
     n_tokens,
     new_adapters,
     one_device,
@@ -46,9 +43,8 @@ WEIGHT, REFERENCE = "weight", ("ref_chosen_logps", "ref_rejected_logps")
 def preference_rows(pairs: Sequence[Preference], *, reference: bool) -> Dataset:
     """What the trainer reads, a row a pair."""
     rows = [pair.to_json() for pair in pairs]
-    columns: dict[str, list[Any]] = {
-        name: [row[name] for row in rows] for name in ("prompt", "chosen", "rejected", WEIGHT)
-    }
+    names = ("prompt", "chosen", "rejected", WEIGHT)
+    columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in names}
     if not reference:
         columns |= {name: [0.0] * len(pairs) for name in REFERENCE}
     return Dataset.from_dict(columns)
@@ -59,10 +55,8 @@ class PairCollator(DataCollatorForPreference):  # type: ignore[misc]
 
     def torch_call(self, examples: list[dict[str, Any]]) -> dict[str, Any]:
         """A batch of one pair."""
-        return {
-            **super().torch_call(examples),
-            WEIGHT: torch.tensor([example[WEIGHT] for example in examples]),
-        }
+        weights = torch.tensor([example[WEIGHT] for example in examples])
+        return {**super().torch_call(examples), WEIGHT: weights}
 
 
 class WeightedDpoTrainer(DPOTrainer):  # type: ignore[misc]
@@ -95,8 +89,8 @@ def tune(
     config: TuneConfig,
     *,
     device: str | None = None,
-    tell: Callable[[TuneEvent], None] = lambda _: None,
-) -> TuneEvent:
+    tell: Callable[[TrainEvent], None] = lambda _: None,
+) -> TrainEvent:
     """Tunes `model`, a folder or a hub id, on the pairs into the folder `out`; returns the last event, which
     holds what came of it.
 
@@ -108,12 +102,11 @@ def tune(
         replace(pair, weight=config.weight_lambda) if pair.kind == "continue_over_stop" else pair
         for pair in pairs
     ]
-    work = TuneFolder(out, {"config": asdict(config), "model": model, "pairs": digest(pair_lines(pairs))})
+    plan = {"config": asdict(config), "model": model, "pairs": digest(pair_lines(pairs))}
+    work = _PairTuning(out, plan, tell)
     if work.finished is not None:
         return work.finished
-    tokenizer, network = open_causal(
-        model_folder(model), torch.bfloat16 if has_bfloat16(place) else torch.float32
-    )
+    tokenizer, network = open_causal(model, torch.bfloat16 if has_bfloat16(place) else torch.float32)
     fitting = _fitting(pairs, tokenizer, config.max_tokens)
     training, held_out = split_by_question(fitting)
     work.claim()
@@ -123,14 +116,11 @@ def tune(
         learning_rate=config.learning_rate,
         per_device_eval_batch_size=1,
         max_length=None,  # what was too long was left out, so nothing is cut
-        logging_steps=1,
-        save_steps=SAVE_EVERY,
         activation_checkpointing=place.type == "cuda",
         eval_strategy="epoch" if held_out else "no",
         eval_on_start=bool(held_out) and "held_out" not in [event["event"] for event in work.events()],
         **trainer_settings(place, work.saves(), config.seed, config.accumulate),
     )
-    progress = _PairProgress(work, tell)
     with without_noise():
         trainer = WeightedDpoTrainer(
             reference=config.reference,
@@ -141,11 +131,9 @@ def tune(
             eval_dataset=preference_rows(held_out, reference=config.reference) if held_out else None,
             processing_class=tokenizer,
             peft_config=new_adapters(network, config.rank, config.lora_alpha),
-            callbacks=[progress],
         )
-        if not work.events():
-            counts = {"n_pairs": len(training), "n_held_out": len(held_out)}
-            progress.begun(trainer.model, **counts, n_too_long=len(pairs) - len(fitting))
+        counts = {"n_pairs": len(training), "n_held_out": len(held_out)}
+        work.begin(trainer.model, **counts, n_too_long=len(pairs) - len(fitting))
         work.train(trainer)
     work.end(trainer.model, tokenizer, model)
     measured = [
@@ -153,30 +141,25 @@ def tune(
         for event in work.events()
         if event["event"] == "held_out"
     ]
-    return progress.say(
-        "finished",
-        trainer.state.global_step,
-        n_pairs=len(training),
-        n_held_out=len(held_out),
-        held_out={"before": measured[0], "after": measured[-1]} if measured else None,
-        seconds=progress.seconds,
-    )
+    gained = {"before": measured[0], "after": measured[-1]} if measured else None
+    steps, seconds = trainer.state.global_step, work.seconds
+    return work.say("finished", steps, **counts, held_out=gained, seconds=seconds)
 
 
 def split_by_question(pairs: Sequence[Preference]) -> tuple[list[Preference], list[Preference]]:
     """(pairs to train on, held out), a question's on one side; none held out if nothing would be left."""
-    held = [
-        int(hashlib.sha256(pair.question.encode("utf-8", "replace")).hexdigest(), 16) % HELD_OUT == 0
-        for pair in pairs
-    ]
-    if all(held):
-        return list(pairs), []
-    return [pair for pair, out in zip(pairs, held, strict=True) if not out], [
-        pair for pair, out in zip(pairs, held, strict=True) if out
-    ]
+
+    def is_held(pair: Preference) -> bool:
+        number = hashlib.sha256(pair.question.encode("utf-8", "replace")).digest()
+        return int.from_bytes(number) % HELD_OUT == 0
+
+    held_out = [pair for pair in pairs if is_held(pair)]
+    if len(held_out) == len(pairs):
+        return held_out, []
+    return [pair for pair in pairs if not is_held(pair)], held_out
 
 
-class _PairProgress(TuneProgress):
+class _PairTuning(TuneFolder):
     """Also tells what the trainer logs."""
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: dict[str, float], **_: Any) -> None:
@@ -184,13 +167,9 @@ class _PairProgress(TuneProgress):
         for event, prefix in (("step", ""), ("held_out", "eval_")):
             if f"{prefix}loss" in logs:
                 margin = logs[f"{prefix}logps/chosen"] - logs[f"{prefix}logps/rejected"]
-                figures = {"loss": logs[f"{prefix}loss"], "margin": margin}
-                self.say(
-                    event,
-                    state.global_step,
-                    **{name: round(value, 5) for name, value in figures.items()},
-                    **(self.time(state) if event == "step" else {}),
-                )
+                figures = {"loss": round(logs[f"{prefix}loss"], 5), "margin": round(margin, 5)}
+                seconds = self.time(state) if event == "step" else {}
+                self.say(event, state.global_step, **figures, **seconds)
 
 
 def _fitting(pairs: Sequence[Preference], tokenizer: Any, most: int) -> list[Preference]:

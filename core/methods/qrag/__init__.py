@@ -1,4 +1,1 @@
-"""The multi-step retrieval MDP of Q-RAG section 3 and its agent.
-
-Positions, policy, episodes, planning.
-"""
+"""The multi-step retrieval MDP of Q-RAG section 3 and its agent."""

@@ -1,15 +1,12 @@
 """The agent of Q-RAG section 3 and the one episode loop.
 
-An episode is a generator of frozen events. Episodes run in lockstep, their states embedded in one batch; a
-single run is a batch of one. A beam keeps several paths of an episode and tells the best at its end; without
-one there is a single path, told as it grows. The transition is deterministic, so a run can start from any
-`prefix` of choices: stepping, going back, forcing a chunk and continuing a logged run are all new episodes
-with another prefix. Sampling draws from a generator seeded by (seed, episode id, step), so a run doesn't
-depend on batching nor on how a person paused it. Stop rule (appendix B): before acting, stop when the best
-available Q is below the threshold; the rejected action is part of the event. Review, which the paper doesn't
-have: once stopped, each choice is asked again in the state of the others, and while some are worth less there
-than the review threshold the least of them is taken back. So a chunk that a later choice made superfluous, an
-earlier mention say, is no evidence.
+Episodes run in lockstep, their states embedded in one batch. A beam keeps several paths of an episode and
+tells the best at its end; without one there is a single path, told as it grows. The transition is
+deterministic, so a run can start from any `prefix` of choices: stepping, going back, forcing a chunk and
+continuing a logged run are new episodes with another prefix. Sampling is seeded by (seed, episode id, step),
+so a run depends neither on batching nor on pauses. Review, which the paper doesn't have: once stopped, each
+choice is asked again in the state of the others, and while some are worth less there than the review
+threshold the least of them is taken back, so that a chunk that a later one made superfluous is no evidence.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ import time
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
@@ -67,36 +63,17 @@ class _Review:
         threshold = self.episode.config.review_threshold
         assert threshold is not None
         least = min(self.remaining, key=self.worth.__getitem__)
-        if self.worth[least] >= threshold:
-            self.settled = True
-        else:
+        self.settled = self.worth[least] >= threshold
+        if not self.settled:
             self.taken_back.append(least)
 
     def end(self, stopped: Stopped, milliseconds: float) -> Stopped:
         """The event, which says what the review brought."""
         if not self.worth:
             return stopped
-        review = tuple(self.worth[chunk_id] for chunk_id in self.chosen)
-        return replace(
-            stopped,
-            review=review,
-            taken_back=tuple(self.taken_back),
-            milliseconds=stopped.milliseconds + milliseconds,
-        )
-
-
-@dataclass
-class _Counter:
-    """Tells how many of how many chunks were read for a step."""
-
-    hears: Callable[[int, int], None] | None
-    most: int
-    n_before: int = 0
-
-    def told(self, n_read: int) -> None:
-        """n_read: since the last count."""
-        if self.hears is not None:
-            self.hears(self.n_before + n_read, self.most)
+        review, taken_back = tuple(self.worth[chunk_id] for chunk_id in self.chosen), tuple(self.taken_back)
+        milliseconds += stopped.milliseconds
+        return replace(stopped, review=review, taken_back=taken_back, milliseconds=milliseconds)
 
 
 class Agent:
@@ -168,8 +145,7 @@ class Agent:
         config = episode.config
         config.check_against(len(episode.corpus))
         config.check_forced()
-        if config.step_budget > self.encoder.max_state_chunks:
-            most = self.encoder.max_state_chunks
+        if config.step_budget > (most := self.encoder.max_state_chunks):
             raise BadRequest(
                 f"step_budget={config.step_budget} is above {most}, the number of chunks that a state of"
                 f" {self.spec.name} holds; lower the budget"
@@ -180,10 +156,7 @@ class Agent:
         if not states:
             return []
         started = time.perf_counter()
-        tokens = [
-            self.encoder.state_tokens(*self._state_parts(episode, chosen)) for episode, chosen in states
-        ]
-        vectors = self.encoder.encode_states(tokens)
+        tokens, vectors = self._embedded(states)
         shared = (time.perf_counter() - started) / len(states)
         looks = []
         for (episode, chosen), state_tokens, vector in zip(states, tokens, vectors, strict=True):
@@ -192,16 +165,20 @@ class Agent:
             looks.append(replace(look, milliseconds=1000 * (shared + time.perf_counter() - started)))
         return looks
 
+    def _embedded(
+        self, states: Sequence[tuple[Episode, Sequence[int]]]
+    ) -> tuple[list[StateTokens], np.ndarray]:
+        """Tokens and vectors (B, D) of (episode, chosen ids) states."""
+        tokens = [
+            self.encoder.state_tokens(episode.query, [episode.corpus.text(i) for i in self._read(chosen)])
+            for episode, chosen in states
+        ]
+        return tokens, self.encoder.encode_states(tokens)
+
     def seen(
         self, episode: Episode, chosen: Sequence[int], tokens: StateTokens, state_vector: np.ndarray
     ) -> Look:
         """A look from an embedded state. Over shards it has Q of the best chunks alone."""
-        return self._all_seen(episode, chosen, tokens, state_vector)
-
-    def _all_seen(
-        self, episode: Episode, chosen: Sequence[int], tokens: StateTokens, state_vector: np.ndarray
-    ) -> Look:
-        """A look with Q of all chunks."""
         corpus, config = episode.corpus, episode.config
         positions = chunk_positions(self.spec, corpus.borders, chosen, use_positions=config.use_positions)
         q_values, words = corpus.index.q_values(state_vector, positions), self._words_part(episode)
@@ -230,12 +207,9 @@ class Agent:
                 (review.episode, [other for other in review.remaining if other != chunk_id])
                 for review, chunk_id in asked
             ]
-            tokens = [self.encoder.state_tokens(*self._state_parts(*state)) for state in states]
-            vectors = self.encoder.encode_states(tokens)
-            for (review, chunk_id), state, of_state, vector in zip(
-                asked, states, tokens, vectors, strict=True
-            ):
-                review.worth[chunk_id] = self._q_value(*state, of_state, vector, chunk_id)
+            seen = zip(asked, states, *self._embedded(states), strict=True)
+            for (review, chunk_id), state, tokens, vector in seen:
+                review.worth[chunk_id] = self._q_value(*state, tokens, vector, chunk_id)
             for review in {id(review): review for review, _ in asked}.values():
                 review.take_back()
         n_reviewed = max(1, sum(bool(review.worth) for review in reviews))
@@ -254,13 +228,13 @@ class Agent:
     ) -> float:
         """Q of one chunk; without those of all the others where it doesn't hang on them."""
         if self.spec.rerank_weight:  # a part of Q only among others
-            look = self._all_seen(episode, chosen, tokens, state_vector)
+            # not self.seen, which over shards has Q of the best chunks alone
+            look = Agent.seen(self, episode, chosen, tokens, state_vector)
             return float(look.scores.q_values[chunk_id])
-        positions = chunk_positions(
-            self.spec, episode.corpus.borders, chosen, use_positions=episode.config.use_positions
-        )
+        corpus, config = episode.corpus, episode.config
+        positions = chunk_positions(self.spec, corpus.borders, chosen, use_positions=config.use_positions)
         words = self._words_part(episode)
-        q_value = episode.corpus.index.q_value(state_vector, chunk_id, float(positions[chunk_id]))
+        q_value = corpus.index.q_value(state_vector, chunk_id, float(positions[chunk_id]))
         return q_value + (0.0 if words is None else float(words[chunk_id]))
 
     def _words_part(self, episode: Episode) -> np.ndarray | None:
@@ -282,56 +256,52 @@ class Agent:
         if self.encoder.reranker is None:
             return None
         spec, read = self.spec, self._read(chosen)
-
-        def read_with(behind: Sequence[int], most: int, n_before: int) -> Callable[[np.ndarray], np.ndarray]:
-            return partial(self._log_odds, episode, behind, _Counter(episode.hears, most, n_before))
-
         n_searched = episode.config.n_searched(len(episode.corpus))  # those without Q come last
         ranked = best_chunks(q_values, 0, min(spec.rerank_pool + len(read), n_searched))
         best = ranked[~np.isin(ranked, read)][: spec.rerank_pool]
         known = self._reranks.kept(episode, read)
         n_known = 0 if known is None else len(known.log_odds)
-        reranked = read_best(
-            read_with(read, len(best), n_known),
-            best,
-            q_values[best],
-            episode.corpus.borders,
-            spec,
-            1 + len(chosen) - len(read),
-            known,
-            episode.config.forbidden,
-        )
+        reading = self._reading(episode, read, len(best), n_known)
+        n_leading = 1 + len(chosen) - len(read)
+        borders, forbidden = episode.corpus.borders, episode.config.forbidden
+        reranked = read_best(reading, best, q_values[best], borders, spec, n_leading, known, forbidden)
         if len(reranked.log_odds) > n_known:
             self._reranks.keep(reranked, episode, read)
         if not chosen or not spec.rerank_again:
             return reranked
-        again = self._reranks.kept(episode, chosen, episode.config.forbidden)
+        again = self._reranks.kept(episode, chosen, forbidden)
         if again is None:
             ids = reranked.chunk_ids
-            behind = read_with(chosen, spec.rerank_again, 0)
+            behind = self._reading(episode, chosen, spec.rerank_again, 0)
             again = read_again(behind, reranked, q_values[ids], available[ids], spec)
-            self._reranks.keep(again, episode, chosen, episode.config.forbidden)
+            self._reranks.keep(again, episode, chosen, forbidden)
         return again
 
-    def _log_odds(
-        self, episode: Episode, behind: Sequence[int], counter: _Counter, chunk_ids: np.ndarray
-    ) -> np.ndarray:
+    def _reading(
+        self, episode: Episode, behind: Sequence[int], most: int, n_read: int
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """Log-odds of chunks behind others, by ids; tells how many of `most` were read, from `n_read` on."""
         reranker, corpus = self.encoder.reranker, episode.corpus
         assert reranker is not None
-        read_now, before = ([corpus.text(i) for i in ids] for ids in (chunk_ids.tolist(), behind))
-        log_odds = reranker.log_odds(episode.query, read_now, before, counter.told)
-        counter.n_before += len(chunk_ids)
-        return log_odds
+
+        def told(n_now: int) -> None:
+            if episode.hears is not None:
+                episode.hears(n_read + n_now, most)
+
+        def read(chunk_ids: np.ndarray) -> np.ndarray:
+            nonlocal n_read
+            read_now, before = ([corpus.text(i) for i in ids] for ids in (chunk_ids.tolist(), behind))
+            log_odds = reranker.log_odds(episode.query, read_now, before, told)
+            n_read += len(chunk_ids)
+            return log_odds
+
+        return read
 
     def _read(self, chosen: Sequence[int]) -> Sequence[int]:
         """Those of the chosen chunks that a state holds, in its order."""
         if not self.spec.reads_choices:
             return ()
         return sorted(chosen) if self.spec.state_order == "document" else chosen
-
-    def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:
-        read = self._read(chosen)
-        return episode.query, [episode.corpus.text(chunk_id) for chunk_id in read]
 
     def _grown(self, episode: Episode, path: BeamPath, look: Look) -> list[BeamPath]:
         """The path at its end, or with each choice that a look leads to: one, in a beam several."""
@@ -349,18 +319,15 @@ class Agent:
             choices = [choose(q_values, look.available, config.temperature, config.top_k_actions, rng)]
         if forced is not None:
             choices = [ChosenAction(forced, float(q_values[forced]), 1.0, choices[0].state_value, 1)]
-        by_person = forced is not None
-        return [
-            path.after(step_event(episode, step, choice, look, by_person=by_person)) for choice in choices
-        ]
+        steps = (step_event(episode, step, one, look, by_person=forced is not None) for one in choices)
+        return [path.after(event) for event in steps]
 
 
 def step_event(
     episode: Episode, step: int, choice: ChosenAction, look: Look, *, by_person: bool = False
 ) -> StepTaken:
     """The event of one action."""
-    positions, words = look.scores.positions, look.words
-    reranked = look.reranked
+    positions, words, reranked = look.scores.positions, look.words, look.reranked
     is_plain = positions is None and words is None and reranked is None
     return StepTaken(
         step=step,

@@ -15,9 +15,7 @@ from core.encode.forward import StateTokens
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """One query over one corpus. `id` only separates the random streams of a batch. Raises BadRequest for a
-    query that is empty or too long.
-    """
+    """One query over one corpus. `id`: of its random stream in a batch. Raises BadRequest for a bad query."""
 
     query: str
     corpus: Searchable
@@ -41,9 +39,7 @@ class Reranked:
     parts: np.ndarray
     """(n,) float32, what is added to Q of each."""
     log_odds: np.ndarray
-    """(n,) float32, what the reranker said of each without the chosen chunks, or with all those of the state
-    for an agent whose state holds them.
-    """
+    """(n,) float32, what the reranker said of each, with the chosen chunks that the state holds."""
 
     def part_of(self, chunk_id: int) -> float:
         """What is added to Q of a chunk; 0 for one that was not read."""

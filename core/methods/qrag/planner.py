@@ -3,10 +3,10 @@
 The paper does not say what a path is worth. Q is a return to go, and the one reward comes when all support is
 in, so each Q on a path estimates the same return: a path is worth their mean. Their sum, which counts that
 return once a step, made longer paths worth more. Of six rankings none was better than the greedy agent on
-validation questions beyond chance, and the last step's Q, the least and the largest were worse
-(docs/log/2026-11-23-beam-search.md). A path that has stopped keeps its worth and competes with those that go
-on. Where the state text is in document order, paths that hold the same set of chunks are one state, and the
-better one is kept. The loop is the agent's: its own episode is a beam of one.
+validation questions beyond chance (docs/log/2026-11-23-beam-search.md). A path that has stopped keeps its
+worth and competes with those that go on. Where the state text is in document order, paths that hold the same
+set of chunks are one state, and the better one is kept. The loop is the agent's: its own episode is a beam of
+one.
 """
 
 from __future__ import annotations
@@ -48,11 +48,9 @@ def best_actions(look: Look, width: int, threshold: float | None) -> list[Chosen
     # equals by rounding: the first in document order leads, as for the agent
     ids = np.concatenate([[best], ids[ids != best]])[:width]
     return [
-        ChosenAction(
-            chunk_id, float(q_values[chunk_id]), 1.0, float(q_values[best]), n_tied if chunk_id == best else 1
-        )
-        for chunk_id in ids.tolist()
-        if threshold is None or q_values[chunk_id] >= threshold
+        ChosenAction(i, float(q_values[i]), 1.0, float(q_values[best]), n_tied if i == best else 1)
+        for i in ids.tolist()
+        if threshold is None or q_values[i] >= threshold
     ]
 
 

@@ -1,7 +1,4 @@
-"""Choosing among Q-values.
-
-Boltzmann policy, state value, greedy limit, ties (Q-RAG eq. 3 and 4). Pure functions of arrays.
-"""
+"""Choosing among Q-values: Boltzmann policy, state value (Q-RAG eq. 3, 4)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The relative position mapping rho and its simpler kin.
+"""The relative position mapping rho (Q-RAG eq. 6) and its kin.
 
-Q-RAG section 3.3, eq. 6. Decides how positions cross document borders: over the whole list of documents, or
-within each document on its own. Positions come out before rounding to the checkpoint's grid.
+Over all documents or within each; positions come out before rounding to the checkpoint's grid.
 """
 
 from __future__ import annotations

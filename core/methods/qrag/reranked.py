@@ -1,11 +1,9 @@
 """What a reranker adds to Q of a look's best chunks.
 
-It reads them from the best on, by the rest of Q. An agent may have it end early: after the first ones each
-step reads four more, and goes on by fours as long as the last four changed which chunks lead: for the first
-choice the best one, for each further choice one more. So a question that the first ones settle costs little,
-one that they don't is looked for deeper, and nobody waits at the first choice for what only the last one
-needs. Evidence often goes on in the next chunk, so a chunk may get a share of what its neighbour got. At a
-further step it may read those that lead once more, behind the chosen ones. Keeps the last that was computed.
+It reads them from the best on, by the rest of Q. An agent may have it end early: after the first ones it
+reads four more at a time as long as they changed which chunks lead: for the first choice the best one, for
+each further choice one more. Evidence often goes on in the next chunk, so a chunk may get a share of what its
+neighbour got. At a further step it may read those that lead once more, behind the chosen ones.
 """
 
 from __future__ import annotations
@@ -91,17 +89,13 @@ def read_again(
 
 
 def rerank_parts(log_odds: np.ndarray, weight: float) -> np.ndarray:
-    """(n,) float32, what is added to Q of the chunks of a pool: nothing for the least likely, so that no
-    chunk of it falls below those that were not read.
-    """
+    """(n,) float32, what is added to Q in a pool: 0 for the least, so that none falls below the unread."""
     parts: np.ndarray = np.float32(weight) * (log_odds - log_odds.min(initial=np.inf))
     return parts
 
 
 def parts_beside(chunk_ids: np.ndarray, parts: np.ndarray, borders: np.ndarray) -> np.ndarray:
-    """(n,) float32: the larger part of the two chunks next to each of (n,) chunks in its document; 0 where
-    neither is among them.
-    """
+    """(n,) float32: the larger part of the two chunks next to each in its document; 0 without either."""
     order = np.argsort(chunk_ids)
     ids, sorted_parts = chunk_ids[order], parts[order]
     adjoin = np.flatnonzero((np.diff(ids) == 1) & ~np.isin(ids[1:], borders))
@@ -113,8 +107,8 @@ def parts_beside(chunk_ids: np.ndarray, parts: np.ndarray, borders: np.ndarray) 
 
 
 class Reranks:
-    """Parts by corpus, question, what was searched, which chosen chunks were read, and which of the leading
-    ones were not to be read behind them. Thread-safe.
+    """The last parts by corpus, question, what was searched, which chosen chunks were read, and which of the
+    leading ones were not to be read behind them. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -142,9 +136,5 @@ class Reranks:
 
     @staticmethod
     def _key(episode: Episode, read: Sequence[int], left_out: Sequence[int] | None) -> object:
-        return (
-            episode.query,
-            episode.config.searched,
-            tuple(read),
-            None if left_out is None else tuple(left_out),
-        )
+        aside = None if left_out is None else tuple(left_out)
+        return episode.query, episode.config.searched, tuple(read), aside

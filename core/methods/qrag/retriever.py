@@ -1,7 +1,4 @@
-"""The agent as one retrieval method among others.
-
-Trained, or the untrained encoder step by step.
-"""
+"""The agent as a retrieval method: trained, or the untrained encoder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""When an episode ends by itself.
-
-Nothing is left to choose, or the best Q lies below the threshold. The step budget is the loop's.
-"""
+"""When an episode ends by itself (Q-RAG appendix B)."""
 
 from __future__ import annotations
 

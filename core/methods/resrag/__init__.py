@@ -1,4 +1,1 @@
-"""RES-RAG: the smallest evidence set that answers a question.
-
-It is chosen at once, over several documents.
-"""
+"""RES-RAG: the smallest evidence set that answers, chosen at once."""

@@ -1,7 +1,4 @@
-"""The card of a light policy, and the policies that ship.
-
-Read without torch, so that whoever lists methods knows which vectors the policy that ships needs.
-"""
+"""The cards of light policies, read without torch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The policy's training objective (RES-RAG eq. 17 to 21).
 
-For a policy that takes every chunk by an independent chance. The range of the ratio's clip and the stabiliser
-are ours: the paper has no value for them.
+Every chunk is taken by an independent chance. Clip range and stabiliser are ours: the paper names none.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from core.methods.resrag.action import Action, action_of
 
 
 def similarity_labels(similarities: np.ndarray, borders: np.ndarray, threshold: float) -> Action:
-    """S~ (eq. 16): by document the numbers of the chunks above the threshold, most similar first, equals in
-    document order.
+    """S~ (eq. 16): by document the numbers of the chunks above the threshold, most similar first, equals
+    in document order.
 
     similarities: (N,), borders: (M + 1,).
 

@@ -1,9 +1,4 @@
-"""The light policy of RES-RAG.
-
-A small network that gives every chunk a chance of being taken, and the set that follows from the chances.
-They are the chunks above the policy's least chance, the likeliest first, at most as many as the budget. It
-may be smaller than the budget. Ships as a folder of a card and safetensors.
-"""
+"""The light policy of RES-RAG: a small network's chances of chunks."""
 
 from __future__ import annotations
 
@@ -59,9 +54,8 @@ class EvidencePolicy(nn.Module):
 
 def save_policy(folder: Path, policy: EvidencePolicy, card: PolicyCard) -> None:
     """Writes card and weights into a folder."""
-    save_file(
-        {name: tensor.contiguous() for name, tensor in policy.state_dict().items()}, folder / WEIGHTS_FILE
-    )
+    weights = {name: tensor.contiguous() for name, tensor in policy.state_dict().items()}
+    save_file(weights, folder / WEIGHTS_FILE)
     write_settings(folder / CARD_FILE, card)
 
 

@@ -30,11 +30,9 @@ RESRAG_METHOD = Method(
 
 
 class EvidenceSet:
-    """RES-RAG's light policy: the most probable set of chunks over all documents, at most as many as the
-    budget, see `core.methods.resrag`.
+    """RES-RAG's light policy: the most probable set over all documents, within the budget, perhaps empty.
 
-    `config.stop_threshold` is the chance above which a chunk is taken, by default the policy's own; the run's
-    configuration says it. A set may be empty.
+    `config.stop_threshold` is the chance above which a chunk is taken, by default the policy's own.
     """
 
     name = RESRAG
@@ -60,19 +58,10 @@ class EvidenceSet:
         config = config.with_(stop_threshold=least)
         chances = self.policy.chances(seen.with_budget(config.step_budget))
         taken = most_probable_set(chances, config.step_budget, least, config.forbidden)
-        left = (
-            most_probable_set(chances, len(taken) + 1, -1.0, config.forbidden)[len(taken) :]
-            if len(taken) < config.step_budget
-            else []
-        )
+        left: list[int] = []
+        if len(taken) < config.step_budget:
+            left = most_probable_set(chances, len(taken) + 1, -1.0, config.forbidden)[len(taken) :]
+        stopped_at = left[0] if left else None
         yield from one_look_events(
-            self.name,
-            self.encoder.spec.name,
-            query,
-            corpus,
-            config,
-            chances,
-            taken,
-            started,
-            left[0] if left else None,
+            self.name, self.encoder.spec.name, query, corpus, config, chances, taken, started, stopped_at
         )

@@ -1,8 +1,7 @@
 """The joint reward of RES-RAG (eq. 8 to 14).
 
-Pure functions of counts, labels and the F1 of an answer. Two choices are ours, since the paper leaves them
-open: the reward of an unusable answer, and what stands in the segmented penalty's place where that is left
-out.
+Two choices are ours, since the paper leaves them open: the reward of an unusable answer, and what stands in
+the segmented penalty's place where that is left out.
 """
 
 from __future__ import annotations
@@ -99,9 +98,8 @@ def budget_penalty(
     (1.0, 0.5)
     """
     phi = document_penalty if kind == "segmented" else linear_penalty
-    return (
-        eta * sum(phi(n_taken, n_chunks) for n_taken, n_chunks in zip(taken, sizes, strict=True)) / len(sizes)
-    )
+    penalties = [phi(n_taken, n_chunks) for n_taken, n_chunks in zip(taken, sizes, strict=True)]
+    return eta * sum(penalties) / len(sizes)
 
 
 def answer_utility(f1: float | None, answer_weight: float, bad_answer: float) -> float:
@@ -114,8 +112,8 @@ def answer_utility(f1: float | None, answer_weight: float, bad_answer: float) ->
 
 
 def document_f1(taken: Collection[int], labelled: Collection[int]) -> float:
-    """F1_m (eq. 12) of one document's chunks, repeats dropped (eq. 11); 1 where both are empty, 0 where one
-    is.
+    """F1_m (eq. 12) of one document's chunks, repeats dropped (eq. 11); 1 where both are empty, 0
+    where one is.
 
     >>> document_f1([1, 1, 2], [2, 3]), document_f1([], []), document_f1([], [1])
     (0.5, 1.0, 0.0)
@@ -130,9 +128,8 @@ def retrieval_consistency(action: Action, labels: Action) -> float:
     >>> retrieval_consistency(((1,), (2,)), ((1,), ()))
     0.5
     """
-    return sum(document_f1(taken, labelled) for taken, labelled in zip(action, labels, strict=True)) / len(
-        action
-    )
+    scores = [document_f1(taken, labelled) for taken, labelled in zip(action, labels, strict=True)]
+    return sum(scores) / len(action)
 
 
 def joint_reward(
@@ -142,6 +139,5 @@ def joint_reward(
     answer = answer_utility(f1, config.answer_weight, config.bad_answer)
     consistency = config.consistency_weight * retrieval_consistency(action, labels)
     penalty = budget_penalty(list(map(len, action)), sizes, config.penalty_weight, config.penalty)
-    return Reward(
-        answer, consistency, penalty, min(max(answer + consistency - penalty, config.least), config.most)
-    )
+    total = min(max(answer + consistency - penalty, config.least), config.most)
+    return Reward(answer, consistency, penalty, total)

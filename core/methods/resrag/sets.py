@@ -1,8 +1,7 @@
 """A set of evidence beside what else could have been taken.
 
-What lies in which document, what it costs, and what the reward makes of it. Pure functions of chances,
-cosines and counts. A set is compared with as many chunks by top-k as hold the same support, or as many chunks
-where no support is known; with every chunk above the cosine threshold; and with everything.
+It is compared with as many chunks by top-k as hold the same support, or as many chunks where no support is
+known; with every chunk above the cosine threshold; and with everything.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ LEAST_CHANCE = 0.5
 def most_probable_set(
     chances: np.ndarray, budget: int, least: float = LEAST_CHANCE, forbidden: Collection[int] = ()
 ) -> list[int]:
-    """Chunk ids, the likeliest first, equals in document order: those with a chance above `least`, at most
-    `budget`. chances: (N,).
+    """Chunk ids with a chance above `least`, likeliest first, equals in document order, at most `budget`.
+    chances: (N,).
 
     >>> most_probable_set(np.array([0.2, 0.9, 0.6, 0.7]), budget=2)
     [1, 3]
@@ -140,8 +139,8 @@ def rivals(
 def reward_terms(
     taken: Sequence[int], gold: Sequence[int], borders: np.ndarray, f1: float | None
 ) -> RewardTerms:
-    """The joint reward (eq. 14) of a set for a question whose support is known, with what it comes from. f1:
-    see `joint_reward`. borders: (M + 1,), of at least one document.
+    """The joint reward (eq. 14) of a set and its terms. f1: see `joint_reward`. borders: (M + 1,), of at
+    least one document.
     """
     config = RewardConfig()
     action, labels, sizes = action_of(taken, borders), action_of(gold, borders), np.diff(borders).tolist()

@@ -1,61 +1,26 @@
 """The roles of a SPARC run.
 
-What each is given, what it gives back, and what it may use meanwhile (SPARC-RAG section 3.2). One set of
-agents fills all four. The retriever is no agent: see
-`core.methods.sparc.retrievals`. Agents keep no state of a run, so that branches may share them.
+What each is given, gives back, and may use meanwhile (SPARC-RAG section 3.2). Agents keep no state of a run,
+so that branches may share them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
-
-import numpy as np
+from itertools import cycle, islice
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from core.llm.protocol import Cost
 from core.methods.sparc.budget import Budget
 from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
 
-
-class Sources(Protocol):
-    """What can be looked up about the chunks while an agent is at work."""
-
-    @property
-    def strategies(self) -> tuple[Strategy, ...]:
-        """What can be searched with."""
-        ...
-
-    def text(self, chunk_id: int) -> str:
-        """The text of a chunk."""
-        ...
-
-    def rarity(self, word: str) -> float:
-        """Inverse document frequency of a lower-case word, 0 for one that stands in every chunk."""
-        ...
-
-    def worth(
-        self, question: str, chunk_ids: Sequence[int], states: Sequence[Sequence[int]]
-    ) -> np.ndarray | None:
-        """(len(states), len(chunk_ids)) Q after each set of chunks; None without a trained agent."""
-        ...
-
-    def needed(self, question: str, chunk_ids: Sequence[int]) -> tuple[int, ...] | None:
-        """What the agent itself would keep of these chunks; None without an agent that knows when to stop."""
-        ...
-
-    def left_to_find(self, question: str, memory: Sequence[int]) -> Remaining | None:
-        """What the agent would take beside these chunks; None without an agent that knows when to stop."""
-        ...
+if TYPE_CHECKING:
+    from core.methods.sparc.retrievals import Retrievals
 
 
-@dataclass(frozen=True, slots=True)
-class Remaining:
-    """The best chunk that is not known yet, and the Q below which the agent takes none."""
-
-    chunk_id: int
-    q_value: float
-    threshold: float
+Sources: TypeAlias = "Retrievals"
+"""What can be looked up about the chunks while an agent is at work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +78,14 @@ class SupportedAnswer:
     """What a language model thought first."""
 
 
+def filled(rewrites: Iterable[Rewrite], width: int) -> tuple[Rewrite, ...]:
+    """The first `width` that say different things, over and over where there are fewer."""
+    distinct: dict[tuple[str, Strategy], Rewrite] = {}
+    for one in rewrites:
+        distinct.setdefault((one.query.lower(), one.strategy), one)
+    return tuple(islice(cycle(distinct.values()), width))
+
+
 class SparcAgents(Protocol):
     """All roles of a run."""
 
@@ -123,30 +96,24 @@ class SparcAgents(Protocol):
         """The query rewriter: exactly `task.width` complementary queries in one turn, each with one of
         `task.strategies`. Raises LlmError, OutOfBudget.
         """
-        ...
 
     def update(
         self, question: str, query: str, note: Note, hits: Sequence[Hit], turn: Turn
     ) -> tuple[Note, Cost]:
         """The context manager within a branch: m'_k from m^(t-1) and r_k."""
-        ...
 
     def select(self, question: str, candidates: Sequence[BranchResult], turn: Turn) -> tuple[int, str, Cost]:
         """The context manager over branches: (k*, why, cost); two candidates at least."""
-        ...
 
     def merge(
         self, question: str, best: BranchResult, others: Sequence[BranchResult], turn: Turn
     ) -> tuple[Note, tuple[Weighed, ...], Cost]:
         """m^(t) from the memories of the best branch and the others, and what it chose among, where known."""
-        ...
 
     def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
         """The answer generator: a_k from the memory, perhaps empty."""
-        ...
 
     def judge(
         self, question: str, query: str, reading: SupportedAnswer, note: Note, turn: Turn
     ) -> tuple[Verdict, str, Cost]:
         """The answer evaluator stops or goes on: (e_k, why, cost)."""
-        ...

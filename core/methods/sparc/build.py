@@ -1,8 +1,4 @@
-"""A set of agents from what is there.
-
-A language model, or rules and the reader. A language model, where there is one, fills every role, and rules
-ask a trained agent even where nothing is searched with it.
-"""
+"""Agents for every role, and what they search."""
 
 from __future__ import annotations
 

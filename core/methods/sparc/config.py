@@ -1,7 +1,4 @@
-"""Bounds of a SPARC run, checked once at the door.
-
-The paper's grid ends at W = 4, its depth at 8.
-"""
+"""Bounds of a SPARC run: the paper's W and D at most."""
 
 from __future__ import annotations
 
@@ -28,11 +25,8 @@ def strongest_first(offered: Collection[Strategy]) -> tuple[Strategy, ...]:
 
 def check_sparc_config(config: SparcConfig) -> SparcConfig:
     """The same configuration. Raises BadRequest with the value, the bound and the remedy."""
-    for name, value, most in (
-        ("width", config.width, MAX_WIDTH),
-        ("depth", config.depth, MAX_DEPTH),
-        ("k", config.k, MAX_K),
-    ):
+    for name, most in (("width", MAX_WIDTH), ("depth", MAX_DEPTH), ("k", MAX_K)):
+        value: int = getattr(config, name)
         if not 1 <= value <= most:
             raise BadRequest(f"{name}={value} must be between 1 and {most}; choose one of these")
     unknown = [name for name in config.strategies if name not in STRATEGIES]

@@ -1,7 +1,4 @@
-"""What a SPARC run says while it goes.
-
-Frozen events, small and JSON-serialisable, and the trace they fold into. Rounds and branches are 1-based.
-"""
+"""What a SPARC run says while it goes; numbers are 1-based."""
 
 from __future__ import annotations
 
@@ -29,8 +26,8 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A chunk that a merge had to choose among. `worth`: log-odds that it decides the answer, but
-    for a constant; `needed`: the agent keeps it whatever it is worth.
+    """A chunk that a merge had to choose among. `worth`: log-odds that it decides the answer, but for a
+    constant; `needed`: the agent keeps it whatever it is worth.
     """
 
     chunk_id: int
@@ -103,9 +100,7 @@ class NoteUpdated:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A branch's candidate a_k. `citations`: chunks it rests on. `confidence`: None where not measured.
-    `thoughts`: what a language model thought first.
-    """
+    """A branch's candidate a_k, as `SupportedAnswer`."""
 
     round: int
     branch: int
@@ -149,8 +144,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class BrokenOff:
-    """An agent's turn that did not come to its end, after which the run ends. `branch` 0: of no branch, but
-    of the round before its branches, or after.
+    """An agent's turn without an end, after which the run ends. `branch` 0: before or after the branches.
 
     `cost`: what it had taken by then, replies that didn't fit included. `message`: why it failed; empty where
     a budget is used up.
@@ -203,14 +197,5 @@ class SparcConfig:
     """Of the sampling."""
 
 
-SparcEvent = (
-    SparcStarted
-    | RoundStarted
-    | Retrieved
-    | NoteUpdated
-    | Answered
-    | Judged
-    | Merged
-    | BrokenOff
-    | SparcStopped
-)
+BranchEvent = Retrieved | NoteUpdated | Answered | Judged | BrokenOff
+SparcEvent = SparcStarted | RoundStarted | BranchEvent | Merged | SparcStopped

@@ -1,13 +1,10 @@
 """Agents that ask a language model.
 
-Prompts and structured replies (SPARC-RAG section 3.2, with the inputs and outputs of appendix D). The prompts
-are the project's own, one file each in `prompts/`, read anew by each process: edit them there. Everything
-that documents or earlier replies brought is quoted between marks. In a reply that keeps the schema and still
-doesn't fit, missing queries, and those that say the same twice, are filled up with the question itself, a
-branch that doesn't exist is taken for the first, numbers of passages that don't exist are dropped. Schemas
-name the strategies, passages and branches that there are: a model that is kept to them names no others and
-lists none without end. Nothing that a reply says can do more than that: strategies, verdicts and branches are
-picked from lists.
+SPARC-RAG section 3.2, with the inputs and outputs of appendix D. The prompts are the project's own, one file
+each in `prompts/`. All that documents or earlier replies brought is quoted between marks. In a reply that
+keeps the schema and still doesn't fit, missing and repeated queries are filled up with the question itself, a
+branch that doesn't exist is taken for the first, numbers of passages that don't exist are dropped. Nothing
+that a reply says can do more: strategies, verdicts and branches are picked from lists.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_m
 from core.base.config import MAX_QUERY_CHARACTERS
 from core.llm.prompts import Marks, template
 from core.llm.protocol import Cost, Llm, LlmError, Message, NotAnswered, Reply, Sampling
-from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SupportedAnswer, Turn
+from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SupportedAnswer, Turn, filled
 from core.methods.sparc.budget import OutOfBudget
 from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
 
@@ -106,16 +103,16 @@ def queries_schema(task: RewriteTask) -> type[WantedQueries]:
     return create_model("WantedQueries", __base__=WantedQueries, queries=queries)
 
 
-def _note_schema(n_passages: int) -> type[WrittenNote]:
-    if not n_passages:
-        return WrittenNote
-    return create_model("WrittenNote", __base__=WrittenNote, sources=(numbers_of(n_passages), []))
-
-
 def numbers_of(n_passages: int) -> Any:
     """The type of a list of passages' numbers, from 1."""
     numbers = {"type": "array", "items": _one_to(n_passages), "maxItems": n_passages}
     return Annotated[list[int], WithJsonSchema(numbers)]
+
+
+def _note_schema(n_passages: int) -> type[WrittenNote]:
+    if not n_passages:
+        return WrittenNote
+    return create_model("WrittenNote", __base__=WrittenNote, sources=(numbers_of(n_passages), []))
 
 
 def _branch_schema(n_branches: int) -> type[ChosenBranch]:
@@ -186,14 +183,9 @@ def rewriter_prompt(task: RewriteTask) -> list[Message]:
 def _rewrite(wanted: WantedQuery, task: RewriteTask) -> Rewrite:
     named = wanted.strategy.strip().lower()
     strategy: Strategy = next((name for name in task.strategies if name == named), task.strategies[0])
-    reason = (
-        wanted.reason
-        if strategy == named
-        else f"{wanted.reason} (asked for {named[:20]!r}, which is not offered)"
-    )
-    return Rewrite(
-        wanted.query.strip()[:MAX_QUERY_CHARACTERS], strategy, reason.strip()[:MAX_REASON_CHARACTERS]
-    )
+    other = "" if strategy == named else f" (asked for {named[:20]!r}, which is not offered)"
+    reason = (wanted.reason + other).strip()[:MAX_REASON_CHARACTERS]
+    return Rewrite(wanted.query.strip()[:MAX_QUERY_CHARACTERS], strategy, reason)
 
 
 def answer_prompt(question: str, note: str) -> list[Message]:
@@ -222,17 +214,9 @@ class LlmAgents:
         """W queries in one call."""
         reply, cost = ask(self.llm, rewriter_prompt(task), queries_schema(task), turn, turn.temperature)
         offered = [_rewrite(one, task) for one in reply.queries if one.query.strip()]
-        filled = [
-            Rewrite(
-                task.question, name, "the question itself, since the reply held too few different queries"
-            )
-            for name in task.strategies
-        ]
-        distinct: dict[tuple[str, Strategy], Rewrite] = {}
-        for one in (*offered, *filled):
-            distinct.setdefault((one.query.lower(), one.strategy), one)
-        rewrites = list(distinct.values())
-        return tuple(rewrites[i % len(rewrites)] for i in range(task.width)), cost
+        why = "the question itself, since the reply held too few different queries"
+        offered += [Rewrite(task.question, name, why) for name in task.strategies]
+        return filled(offered, task.width), cost
 
     def update(
         self, question: str, query: str, note: Note, hits: Sequence[Hit], turn: Turn
@@ -247,35 +231,27 @@ class LlmAgents:
         schema = _note_schema(len(hits))
         written, cost = ask(self.llm, prompt("note", values), schema, turn, turn.temperature)
         taken = [hits[number - 1].chunk_id for number in written.sources if 1 <= number <= len(hits)]
-        return (
-            Note(written.note.strip()[:MAX_NOTE_CHARACTERS], tuple(dict.fromkeys([*note.chunk_ids, *taken]))),
-            cost,
-        )
+        chunk_ids = tuple(dict.fromkeys([*note.chunk_ids, *taken]))
+        return Note(written.note.strip()[:MAX_NOTE_CHARACTERS], chunk_ids), cost
 
     def select(self, question: str, candidates: Sequence[BranchResult], turn: Turn) -> tuple[int, str, Cost]:
         """The branch that the model names."""
-        branches = (f"{quoted('answer', one.answer)}\n{quoted('note', one.note.text)}" for one in candidates)
-        listing = "\n\n".join(
-            f"Branch {number}:\n{branch}" for number, branch in enumerate(branches, start=1)
-        )
-        values = {"question": quoted("question", question), "branches": listing}
+        branches = [
+            f"Branch {number}:\n{quoted('answer', one.answer)}\n{quoted('note', one.note.text)}"
+            for number, one in enumerate(candidates, start=1)
+        ]
+        values = {"question": quoted("question", question), "branches": "\n\n".join(branches)}
         schema = _branch_schema(len(candidates))
         reply, cost = ask(self.llm, prompt("select", values), schema, turn, turn.temperature)
         if not 1 <= reply.best <= len(candidates):
-            return (
-                1,
-                f"the first, since the reply named branch {reply.best}, which does not exist"[
-                    :MAX_REASON_CHARACTERS
-                ],
-                cost,
-            )
+            why = f"the first, since the reply named branch {reply.best}, which does not exist"
+            return 1, why[:MAX_REASON_CHARACTERS], cost
         return reply.best, reply.reason.strip()[:MAX_REASON_CHARACTERS], cost
 
     def merge(
         self, question: str, best: BranchResult, others: Sequence[BranchResult], turn: Turn
     ) -> tuple[Note, tuple[Weighed, ...], Cost]:
-        """One note of all; its chunks are those of all notes, the best branch's first. The model weighs no
-        chunks."""
+        """One note of all with the chunks of all notes, the best branch's first; none are weighed."""
         values = {
             "question": quoted("question", question),
             "best": quoted("note", best.note.text),
@@ -296,7 +272,6 @@ class LlmAgents:
         self, question: str, query: str, reading: SupportedAnswer, note: Note, turn: Turn
     ) -> tuple[Verdict, str, Cost]:
         """The verdict, at temperature 0 (appendix A.4)."""
-        judgement, cost = ask(
-            self.llm, evaluator_prompt(question, query, reading.answer, note), Judgement, turn, 0.0
-        )
+        messages = evaluator_prompt(question, query, reading.answer, note)
+        judgement, cost = ask(self.llm, messages, Judgement, turn, 0.0)
         return judgement.verdict, judgement.reason.strip()[:MAX_REASON_CHARACTERS], cost

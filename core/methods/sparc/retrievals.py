@@ -1,15 +1,16 @@
 """The retriever of a SPARC run.
 
-One corpus, three strategies, and what the agents may look up about its chunks (SPARC-RAG section 3.2,
-appendix A.3). bm25 leaves wh-words out of the query. dense is top-k of the untrained encoder. qrag, beyond
-the paper, is the trained agent: it starts from the best chunks of the memory, takes a few steps, and is
-topped up to k by the Q of its last look, which finds as much as k steps in half the time.
+One corpus, three strategies (SPARC-RAG section 3.2, appendix A.3). bm25 leaves wh-words out of the query.
+dense is top-k of the untrained encoder. qrag, beyond the paper, is the trained agent: it starts from the best
+chunks of the memory, takes a few steps, and is topped up to k by the Q of its last look, which finds as much
+as k steps in half the time.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
@@ -23,7 +24,6 @@ from core.methods.bm25 import Bm25
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
 from core.methods.qrag.policy import candidates, greedy
-from core.methods.sparc.agents import Remaining
 from core.methods.sparc.config import STRATEGIES
 from core.methods.sparc.events import Hit, Strategy
 from core.methods.sparc.words import without_wh
@@ -42,6 +42,15 @@ LOOK_BYTES, MIN_LOOKS = 32 * 2**20, 8
 """Memory for Q-values of all chunks that were computed before, and how many of them are kept in any case."""
 
 
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """The best chunk that is not known yet, and the Q below which the agent takes none."""
+
+    chunk_id: int
+    q_value: float
+    threshold: float
+
+
 class Retrievals:
     """Searches one list of chunks. Safe to use from several threads."""
 
@@ -56,8 +65,9 @@ class Retrievals:
         """`corpus`: under the agent's vectors, if any; `plain_corpus`: under the untrained `plain`."""
         self._corpus, self._plain_corpus = corpus, plain_corpus
         self._agent = Agent(agent) if agent is not None else None
-        self._dense = TopK(plain) if plain is not None and plain_corpus is not None else None
-        self._bm25 = Bm25()
+        self._one_look: dict[Strategy, tuple[Bm25 | TopK, Searchable]] = {"bm25": (Bm25(), corpus)}
+        if plain is not None and plain_corpus is not None:
+            self._one_look["dense"] = (TopK(plain), plain_corpus)
         self._preparing, self._looking = Lock(), Lock()
         self._looks: dict[tuple[str, tuple[int, ...]], np.ndarray] = {}
         self._needs: dict[tuple[str, frozenset[int]], tuple[int, ...]] = {}
@@ -70,8 +80,16 @@ class Retrievals:
     @property
     def strategies(self) -> tuple[Strategy, ...]:
         """What can be searched with."""
-        there = {"bm25": True, "dense": self._dense is not None, "qrag": self._agent is not None}
-        return tuple(name for name in STRATEGIES if there[name])
+        there = {*self._one_look, *(["qrag"] if self._agent else [])}
+        return tuple(name for name in STRATEGIES if name in there)
+
+    def check(self, *strategies: Strategy) -> None:
+        """Raises BadRequest for one that can't be searched with."""
+        if missing := [name for name in strategies if name not in self.strategies]:
+            raise BadRequest(
+                f"strategy {missing[0]!r} can't be searched with here; choose among"
+                f" {', '.join(self.strategies)}"
+            )
 
     def __len__(self) -> int:
         return len(self._corpus)
@@ -87,27 +105,13 @@ class Retrievals:
         """At most k chunks, best first. `memory`: chunks that only qrag starts from. Raises BadRequest."""
         query = query.strip()[:MAX_QUERY_CHARACTERS]
         k = min(k, len(self._corpus))
-        if strategy not in self.strategies:
-            raise BadRequest(
-                f"strategy {strategy!r} can't be searched with here; choose among"
-                f" {', '.join(self.strategies)}"
-            )
-        match strategy:
-            case "bm25":
-                return self._one_look(self._bm25, self._corpus, without_wh(query), k)
-            case "dense":
-                assert self._dense is not None
-                assert self._plain_corpus is not None
-                return self._one_look(self._dense, self._plain_corpus, query, k)
-            case "qrag":
-                return self._agent_search(query, k, memory)
-
-    def _one_look(self, retriever: Bm25 | TopK, corpus: Searchable, query: str, k: int) -> tuple[Hit, ...]:
-        steps = [
-            event
-            for event in retriever.retrieve(query, corpus, EpisodeConfig(step_budget=k))
-            if isinstance(event, StepTaken)
-        ]
+        self.check(strategy)
+        if strategy == "qrag":
+            return self._agent_search(query, k, memory)
+        retriever, corpus = self._one_look[strategy]
+        query = without_wh(query) if strategy == "bm25" else query
+        events = retriever.retrieve(query, corpus, EpisodeConfig(step_budget=k))
+        steps = [event for event in events if isinstance(event, StepTaken)]
         return tuple(Hit(step.chunk_id, float(step.q_value), self.text(step.chunk_id)) for step in steps)
 
     def _agent_search(self, query: str, k: int, memory: Sequence[int]) -> tuple[Hit, ...]:
@@ -175,9 +179,8 @@ class Retrievals:
             taken.append(best)
             offered[best] = False
         config = EpisodeConfig(step_budget=spec.step_budget, review_threshold=spec.review_threshold)
-        end = agent.review(
-            [(Episode(question, self._corpus, config), taken, Stopped("threshold", len(taken)))]
-        )[0]
+        episode = Episode(question, self._corpus, config)
+        [end] = agent.review([(episode, taken, Stopped("threshold", len(taken)))])
         return tuple(chunk_id for chunk_id in taken if chunk_id not in end.taken_back)
 
     def left_to_find(self, question: str, memory: Sequence[int]) -> Remaining | None:
@@ -200,10 +203,8 @@ class Retrievals:
             rows = {key: self._looks[key] for key in keys if key in self._looks}
         missing = [key for key in dict.fromkeys(keys) if key not in rows]
         episode = Episode(question, self._corpus, EpisodeConfig(step_budget=1))
-        rows |= {
-            key: look.scores.q_values
-            for key, look in zip(missing, agent.look([(episode, state) for _, state in missing]), strict=True)
-        }
+        looks = agent.look([(episode, state) for _, state in missing])
+        rows |= {key: look.scores.q_values for key, look in zip(missing, looks, strict=True)}
         with self._looking:
             self._looks |= rows
             while len(self._looks) > max(MIN_LOOKS, LOOK_BYTES // (4 * len(self._corpus))):

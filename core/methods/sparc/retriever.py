@@ -1,9 +1,8 @@
 """SPARC as one retrieval method among others.
 
-A whole run, then its evidence as the steps of an episode. Its evidence is at most as large as that of the
-other methods: branches retrieve, and rules remember, `step_budget` chunks each, and of the final evidence the
-first so many count. Steps stand in the order in which branches first retrieved them, with the scores of that
-retrieval. It has no scores of all chunks.
+A whole run, then its evidence as the steps of an episode: branches retrieve, and rules remember,
+`step_budget` chunks each, and of the final evidence the first so many count. Steps stand in the order in
+which branches first retrieved them, with the scores of that retrieval. It has no scores of all chunks.
 """
 
 from __future__ import annotations
@@ -62,12 +61,9 @@ class SparcRetriever:
         self._retrievals().prepare()
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
-        """See `Retriever`. After the evidence of a run that did not end by itself raises BadRequest, with
-        why, or Cancelled.
-        """
-        settings = replace(
-            self._config, k=min(config.step_budget, MAX_K), seed=config.seed or self._config.seed
-        )
+        """See `Retriever`. Raises BadRequest or Cancelled after the evidence of a run without an end."""
+        seed = config.seed or self._config.seed
+        settings = replace(self._config, k=min(config.step_budget, MAX_K), seed=seed)
         self.trace = None
         events = run_sparc(query, corpus, self._agents, self._retrievals(), settings, self.cancelled)
         yield RunStarted(query.strip(), self.name, self._checkpoint, len(corpus), config)
@@ -78,11 +74,8 @@ class SparcRetriever:
         assert self.trace is not None  # a run says at least that it started
         stopped = self.trace.stopped
         failed = stopped is not None and stopped.reason == "failed"
-        yield from (
-            step
-            for step in evidence_steps(self.trace, config.step_budget)
-            if not (failed and isinstance(step, Stopped))
-        )
+        steps = evidence_steps(self.trace, config.step_budget)
+        yield from steps[:-1] if failed else steps
         if stopped is None:
             raise Cancelled
         if failed:

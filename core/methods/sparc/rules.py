@@ -26,16 +26,17 @@ from core.base.metrics import plain_answer
 from core.llm.protocol import Cost
 from core.methods.sparc.agents import (
     BranchResult,
-    Remaining,
     Rewrite,
     RewriteTask,
     Sources,
     SupportedAnswer,
     Turn,
+    filled,
 )
 from core.methods.sparc.config import strongest_first
 from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
 from core.methods.sparc.naming import RULES_AND
+from core.methods.sparc.retrievals import Remaining
 from core.methods.sparc.words import counted_words, mentions, names, plain, repeats, sentences, title, words
 
 STRONG = 4
@@ -47,8 +48,8 @@ CONFIDENT = 2 / 3
 CONFIDENT_WHEN_COMPLETE = 0.6
 """The same where the trained agent would add nothing; chosen on validation questions."""
 COVERED, COVERED_WITH_AGENT = 0.5, 2 / 3
-"""Share of the question's words that chunks must hold to be complete: where there is no agent to ask, and
-where it would add nothing, chosen on validation questions with a wrong stop as bad as two needless rounds.
+"""Share of the question's words that complete chunks hold, without an agent, and where it adds nothing;
+chosen on validation questions with a wrong stop as bad as two needless rounds.
 """
 NAMES = 3
 """Most names of one chunk that are followed."""
@@ -61,9 +62,7 @@ class Weights:
     """Of what a chunk is worth, in log-odds of deciding the answer, but for a constant."""
 
     q_value: float
-    """Of half the largest Q over a few states, the question and the question with each strong chunk, and half
-    the Q after the two strongest.
-    """
+    """Of half the largest Q behind the question and each strong chunk, and half the Q after the best two."""
     coverage: float
     """Of the share of the question's words in the chunk, rare ones counting more."""
     named: float
@@ -79,8 +78,7 @@ WITHOUT_AGENT = Weights(q_value=0.0, coverage=5.0, named=1.5, linked=1.5)
 def worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[float]:
     """Log-odds that each chunk decides the answer, as far as rules can tell and but for a constant.
 
-    First every chunk by itself; the strongest of them then raise those that they mention, or after which the
-    trained agent would take them.
+    The strongest raise those that they mention, or after which the trained agent would take them.
     """
     if not chunk_ids:
         return []
@@ -91,12 +89,9 @@ def worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[flo
     strong = np.argsort(-strength, kind="stable")[:STRONG].tolist()
     titles, plains = [title(text) for text in texts], [plain(text) for text in texts]
     named = np.array([mentions(own, one) for one in titles], dtype=float)
-    linked = np.array(
-        [
-            max((strength[j] for j in strong if j != i and mentions(plains[j], one)), default=0.0)
-            for i, one in enumerate(titles)
-        ]
-    )
+    linked = np.zeros(len(titles))
+    for i, one in enumerate(titles):
+        linked[i] = max((strength[j] for j in strong if j != i and mentions(plains[j], one)), default=0.0)
     weights, q_values = WITHOUT_AGENT, np.zeros(len(chunk_ids))
     if first is not None:
         states = [*([j] for j in strong), strong[:2]]
@@ -105,13 +100,9 @@ def worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[flo
         for row, state in zip(later, states, strict=True):
             row[state] = first[0][state]  # a chunk that is in the state already is worth nothing more there
         weights, q_values = WITH_AGENT, (np.concatenate([first, later[:-1]]).max(0) + later[-1]) / 2
-    total = (
-        weights.q_value * q_values
-        + weights.coverage * cover
-        + weights.named * named
-        + weights.linked * linked
-    )
-    return [float(value) for value in total]
+    total = weights.q_value * q_values + weights.coverage * cover
+    values: list[float] = (total + weights.named * named + weights.linked * linked).tolist()
+    return values
 
 
 def coverage(question: str, text: str, sources: Sources) -> float:
@@ -202,27 +193,21 @@ class RuleAgents:
             Rewrite(task.question, name, "rules: the question itself")
             for name in strongest_first(task.strategies)
         ]
-        distinct: dict[tuple[str, Strategy], Rewrite] = {}
-        for one in (*by_name, *as_it_is):
-            distinct.setdefault((one.query.lower(), one.strategy), one)
-        wanted = list(distinct.values())
-        return tuple(wanted[i % len(wanted)] for i in range(task.width)), Cost()
+        return filled([*by_name, *as_it_is], task.width), Cost()
 
     def _openings(self, task: RewriteTask) -> list[Rewrite]:
         """A search a name, with the question's words that belong to none; none for fewer than two names."""
         named = names(task.question)
-        rest = [
+        if len(named) < 2:
+            return []
+        own = [
             word
             for word in dict.fromkeys(words(task.question))
             if not any(mentions(plain(name), word) for name in named)
-        ][:OPEN_WORDS]
-        if len(named) < 2:
-            return []
+        ]
+        rest, how = " ".join(own[:OPEN_WORDS]), _lexical(task)
         return [
-            Rewrite(
-                f"{name} {' '.join(rest)}".strip(), _lexical(task), f"rules: {name} stands in the question"
-            )
-            for name in named
+            Rewrite(f"{name} {rest}".strip(), how, f"rules: {name} stands in the question") for name in named
         ]
 
     def _follow_ups(self, task: RewriteTask, sources: Sources) -> list[Rewrite]:
@@ -270,18 +255,13 @@ class RuleAgents:
         ]
         best = max(range(len(candidates)), key=scores.__getitem__)
         if not candidates[best].answer:
-            return (
-                candidates[best].branch,
-                "rules: no branch has an answer, the first is as good as any",
-                Cost(),
-            )
-        complete = (
-            "the agent would add nothing" if evidence_of[best].is_complete else "something is left to find"
-        )
-        held = f"its chunks hold {100 * evidence_of[best].covered:.0f} % of what is asked"
+            nobody = "rules: no branch has an answer, the first is as good as any"
+            return candidates[best].branch, nobody, Cost()
+        held, sure = evidence_of[best], candidates[best].confidence or 0.0
+        left = "the agent would add nothing" if held.is_complete else "something is left to find"
         reason = (
-            f"rules: {complete}, {held}, {100 * agreeing[best]:.0f} % of the other branches agree, the reader"
-            f" is {100 * (candidates[best].confidence or 0.0):.0f} % sure"
+            f"rules: {left}, its chunks hold {100 * held.covered:.0f} % of what is asked, "
+            f"{100 * agreeing[best]:.0f} % of the other branches agree, the reader is {100 * sure:.0f} % sure"
         )
         return candidates[best].branch, reason, Cost()
 
@@ -300,36 +280,22 @@ class RuleAgents:
         falling = [chunk_id for chunk_id, _ in valued]
         needed = sources.needed(question, falling) or ()
         kept = tuple(dict.fromkeys([*needed, *falling]))[: self.size]
-        lines = [
-            line
-            for chunk_id in kept
-            for line in [_bearing(question, sources.text(chunk_id), sources)]
-            if line
-        ]
+        lines = (_bearing(question, sources.text(chunk_id), sources) for chunk_id in kept)
         weighed = tuple(Weighed(chunk_id, value, chunk_id in needed) for chunk_id, value in valued)
-        return Note("\n".join(lines), kept), weighed
+        return Note("\n".join(filter(None, lines)), kept), weighed
 
     def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
         """The reader's answer; it rests on the chunk of its span, or on all where it has none. One that only
         repeats the question is none. Whole chunks that count are read: the reader was trained on passages,
-        and others distract it.
-
-        Where the chunks that count give no answer, the whole memory is read.
+        and others distract it. Where they give no answer, the whole memory is read.
         """
         reading = SupportedAnswer("", None, ())
-        for chunk_ids in dict.fromkeys(
-            [tuple(sorted(evidence(question, note.chunk_ids, turn.sources).chunk_ids)), note.chunk_ids]
-        ):
+        counted = tuple(sorted(evidence(question, note.chunk_ids, turn.sources).chunk_ids))
+        for chunk_ids in dict.fromkeys([counted, note.chunk_ids]):
             answer = self._answer(question, tuple(map(turn.sources.text, chunk_ids)))
             if answer.text and not repeats(question, answer.text):
-                return (
-                    SupportedAnswer(
-                        answer.text,
-                        answer.confidence,
-                        (chunk_ids[answer.span.passage],) if answer.span else chunk_ids,
-                    ),
-                    Cost(),
-                )
+                citations = (chunk_ids[answer.span.passage],) if answer.span else chunk_ids
+                return SupportedAnswer(answer.text, answer.confidence, citations), Cost()
             reading = SupportedAnswer("", answer.confidence, ())
         return reading, Cost()
 
@@ -349,19 +315,12 @@ class RuleAgents:
     ) -> tuple[Verdict, str, Cost]:
         """Stops when the evidence is complete and the reader sure enough."""
         if not reading.answer:
-            return (
-                "continue",
-                "rules: no answer, the match only repeats the question",
-                Cost(),
-            )
+            return "continue", "rules: no answer, the match only repeats the question", Cost()
         held, confidence = evidence(question, note.chunk_ids, turn.sources), reading.confidence or 0.0
         if not held.is_complete:
             return "continue", f"rules: {_missing(held)}", Cost()
         bar = CONFIDENT if held.left is None else CONFIDENT_WHEN_COMPLETE
         verdict: Verdict = "stop" if confidence >= bar else "continue"
         how = "at least" if verdict == "stop" else "less than"
-        return (
-            verdict,
-            f"rules: {_missing(held)}; the reader is {100 * confidence:.0f} % sure, {how} {100 * bar:.0f} %",
-            Cost(),
-        )
+        sure = f"the reader is {100 * confidence:.0f} % sure, {how} {100 * bar:.0f} %"
+        return verdict, f"rules: {_missing(held)}; {sure}", Cost()

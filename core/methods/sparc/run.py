@@ -1,18 +1,12 @@
-"""The SPARC loop.
+"""The SPARC loop, a generator of events (SPARC-RAG algorithm 1).
 
-Rounds of branches that run at the same time, as a generator of events (SPARC-RAG algorithm 1).
-
-A branch retrieves, updates the memory, answers and judges, in a thread of its own; its events come out as
-they happen, in order within the branch. When all are done, the context manager picks the best branch and
-merges the memories, and that branch's verdict decides. Decides the following where the paper is open:
-- With `first_round="question"`, round 1 asks the plain question, each branch with another strategy, so it has
-  no more branches than strategies.
-- With one branch there is nothing to select or to merge, and no agent is asked.
+A branch retrieves, updates the memory, answers and judges, in a thread of its own; then the context manager
+picks the best branch and merges the memories, and that branch's verdict decides. Where the paper is open:
+- With `first_round="question"`, round 1 has no more branches than strategies, each with another one.
+- With one branch no agent is asked to select or to merge.
 - A spent budget or an agent's failure lets the other branches of the round finish their own turn, then ends
-  the run with the best answer so far: the last merged one, or, in round 1, that of the first branch that was
-  accepted, else of the first that answered.
-- Cancelling (`cancelled()` turns true, or the generator is closed) ends the events without a last word; calls
-on their way are told to stop.
+  the run with the best answer so far (`end_of`).
+- Cancelling ends the events without a last word; calls on their way are told to stop.
 """
 
 from __future__ import annotations
@@ -67,12 +61,7 @@ def run_sparc(
     """The events of one run over `corpus`, searched by `retrievals`. Raises BadRequest before the first."""
     question = check_query(question)
     config = check_sparc_config(config or SparcConfig())
-    missing = [name for name in config.strategies if name not in retrievals.strategies]
-    if missing:
-        raise BadRequest(
-            f"strategy {missing[0]!r} can't be searched with here; choose among"
-            f" {', '.join(retrievals.strategies)}"
-        )
+    retrievals.check(*config.strategies)
     if not len(corpus):
         raise BadRequest("there are no chunks to search; open a document that has text")
     retrievals.prepare()  # here, so that chunks without a word are refused before the first event
@@ -94,13 +83,8 @@ class _Run:
     def events(self) -> Generator[SparcEvent, None, None]:
         config = self.trace.started.config
         yield self.trace.started
-        turn = Turn(
-            self.retrievals,
-            Budget(config.max_tokens, config.max_calls),
-            config.temperature,
-            config.seed,
-            self._is_cancelled,
-        )
+        budget = Budget(config.max_tokens, config.max_calls)
+        turn = Turn(self.retrievals, budget, config.temperature, config.seed, self._is_cancelled)
         pool = ThreadPoolExecutor(config.width, thread_name_prefix="sparc")
         try:
             for number in range(1, config.depth + 1):

@@ -1,9 +1,8 @@
 """The readable record of a SPARC run.
 
-Its events, folded into rounds and branches, as JSON and back. The JSON form keeps the events in the order in
-which they happened, so a run is redrawn and replayed from a log without asking any model again, and what each
-agent was given can be rebuilt (`rewriter_task`, `judged`), which is what preference pairs are made of. A run
-cut at a smaller depth is what that depth would have brought: rounds don't know how many may follow.
+Its events, folded into rounds and branches. The JSON form keeps their order, so that a run is redrawn and
+replayed without asking any model again, and what each agent was given can be rebuilt (`rewriter_task`,
+`judged`), for preference pairs. A run cut at a smaller depth is what that depth would have brought.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from core.llm.protocol import Cost
 from core.methods.sparc.agents import BranchResult, RewriteTask
 from core.methods.sparc.events import (
     Answered,
+    BranchEvent,
     BranchQuery,
     BrokenOff,
     EndReason,
@@ -78,9 +78,8 @@ class SparcBranch:
     def cost(self) -> Cost:
         """Of its agents; retrieval adds its time only."""
         spent = Cost(milliseconds=self.retrieved.milliseconds) if self.retrieved else Cost()
-        for event in (self.noted, self.answered, self.judged, self.broken):
-            spent += event.cost if event else Cost()
-        return spent
+        events = (self.noted, self.answered, self.judged, self.broken)
+        return sum((event.cost for event in events if event), spent)
 
     @property
     def result(self) -> BranchResult | None:
@@ -109,22 +108,23 @@ class SparcRound:
     @property
     def cost(self) -> Cost:
         """Of all agents, one after the other."""
-        spent = self.started.cost
-        for branch in self.branches:
-            spent += branch.cost
-        for event in (self.merged, self.broken):
-            spent += event.cost if event else Cost()
-        return spent
+        branches = sum((branch.cost for branch in self.branches), self.started.cost)
+        return sum((event.cost for event in (self.merged, self.broken) if event), branches)
 
     @property
     def best(self) -> SparcBranch | None:
         """The branch that was chosen."""
         return self.branches[self.merged.best_branch - 1] if self.merged else None
 
-    def with_event(self, event: Retrieved | NoteUpdated | Answered | Judged | BrokenOff) -> SparcRound:
-        """The round after one more event of a branch. Raises ValueError for a branch that it doesn't have."""
-        if not 1 <= event.branch <= len(self.branches):
-            raise ValueError(f"round {self.number} has no branch {event.branch}")
+    def with_event(self, event: BranchEvent | Merged) -> SparcRound:
+        """The round after one more event. Raises ValueError for a branch that it doesn't have."""
+        if isinstance(event, BrokenOff) and event.branch == 0:
+            return replace(self, broken=event)
+        number = event.best_branch if isinstance(event, Merged) else event.branch
+        if not 1 <= number <= len(self.branches):
+            raise ValueError(f"round {self.number} has no branch {number}")
+        if isinstance(event, Merged):
+            return replace(self, merged=event)
         branches, at = list(self.branches), event.branch - 1
         part: dict[str, Any] = {_PART[type(event)]: event}
         branches[at] = replace(branches[at], **part)
@@ -142,15 +142,11 @@ class SparcTrace:
     stopped: SparcStopped | None = None
     """None while the run goes on, or when it was cancelled."""
     events: tuple[SparcEvent, ...] = field(default=(), repr=False)
-    """All of them, in the order in which they happened."""
 
     @property
     def cost(self) -> Cost:
         """Of all agents so far."""
-        spent = self.broken.cost if self.broken else Cost()
-        for one in self.rounds:
-            spent += one.cost
-        return spent
+        return sum((one.cost for one in self.rounds), self.broken.cost if self.broken else Cost())
 
     @property
     def note(self) -> Note:
@@ -202,28 +198,19 @@ class SparcTrace:
         if isinstance(event, SparcStopped):
             return replace(trace, stopped=event)
         if isinstance(event, RoundStarted):
-            if event.round != len(self.rounds) + 1 or [query.branch for query in event.queries] != [
-                *range(1, len(event.queries) + 1)
-            ]:
+            numbers = [query.branch for query in event.queries]
+            if event.round != len(self.rounds) + 1 or numbers != [*range(1, len(numbers) + 1)]:
                 raise ValueError(
                     f"round {event.round} can't follow {len(self.rounds)} rounds, or its branches are not"
                     " numbered from 1 on"
                 )
-            return replace(
-                trace, rounds=(*self.rounds, SparcRound(event, tuple(map(SparcBranch, event.queries))))
-            )
+            begun = SparcRound(event, tuple(map(SparcBranch, event.queries)))
+            return replace(trace, rounds=(*self.rounds, begun))
         if isinstance(event, BrokenOff) and event.branch == 0 and event.round == len(self.rounds) + 1:
             return replace(trace, broken=event)
         if event.round != len(self.rounds) or not self.rounds:
             raise ValueError(f"{event.event} of round {event.round} came in round {len(self.rounds)}")
-        last = self.rounds[-1]
-        if isinstance(event, BrokenOff) and event.branch == 0:
-            return replace(trace, rounds=(*self.rounds[:-1], replace(last, broken=event)))
-        if isinstance(event, Merged):
-            if not 1 <= event.best_branch <= len(last.branches):
-                raise ValueError(f"round {event.round} has no branch {event.best_branch}")
-            return replace(trace, rounds=(*self.rounds[:-1], replace(last, merged=event)))
-        return replace(trace, rounds=(*self.rounds[:-1], last.with_event(event)))
+        return replace(trace, rounds=(*self.rounds[:-1], self.rounds[-1].with_event(event)))
 
     def rewriter_task(self, round: int) -> RewriteTask | None:
         """What the rewriter was given in a 1-based round; None where round 1 asked the plain question."""
@@ -300,11 +287,7 @@ def end_of(trace: SparcTrace, reason: EndReason, message: str = "") -> SparcStop
     results = [branch.result for branch in last.branches if branch.result] if last else []
     if last and last.merged:
         results = [result for result in results if result.branch == last.merged.best_branch]
-    best = min(
-        results,
-        key=lambda one: (one.verdict != "stop", not one.answer, one.branch),
-        default=None,
-    )
+    best = min(results, key=lambda one: (one.verdict != "stop", not one.answer, one.branch), default=None)
     evidence = tuple(dict.fromkeys([*trace.note.chunk_ids, *(best.note.chunk_ids if best else ())]))
     if last is None or best is None:
         return SparcStopped(reason, "", 0, 0, evidence, trace.cost, message)

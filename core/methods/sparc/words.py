@@ -1,7 +1,4 @@
-"""Words, names and sentences of English text, by rules.
-
-What the agents without a language model read of questions and chunks.
-"""
+"""Words, names and sentences of English text, by rules."""
 
 from __future__ import annotations
 
@@ -48,11 +45,11 @@ def words(text: str) -> list[str]:
     >>> words("Who wrote the book of the year?")
     ['wrote', 'book', 'year']
     """
-    return [
-        word
-        for word in (match.group().lower().replace("’", "'") for match in _WORD.finditer(text))
-        if word not in _EMPTY
-    ]
+    return [word for word in _lowered(text) if word not in _EMPTY]
+
+
+def _lowered(text: str) -> Iterator[str]:
+    return (match.group().lower().replace("’", "'") for match in _WORD.finditer(text))
 
 
 def counted_words(text: str) -> list[str]:
@@ -74,8 +71,7 @@ _CHOICE = _listed("or between both either")
 
 
 def repeats(question: str, answer: str) -> bool:
-    """Whether an answer says nothing that the question doesn't; one of the things that a question lets choose
-    among is an answer all the same.
+    """Whether an answer says nothing that the question doesn't, unless it is one of its choices.
 
     >>> repeats("Where was the blanket before the chapel?", "the chapel"), repeats(
     ...     "Which is older, the mill or the chapel?", "the chapel")
@@ -114,14 +110,12 @@ def title(chunk: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Lower-case words of a text between single blanks, with one at either end, so that phrases can be looked
-    for; bracketed parts are left out.
+    """Lower-case words between blanks, one at either end, to look for phrases in; without bracketed parts.
 
     >>> plain("Vitellius (emperor), A.D. 69")
     ' vitellius a d 69 '
     """
-    words = (match.group().lower().replace("’", "'") for match in _WORD.finditer(_BRACKETS.sub("", text)))
-    return f" {' '.join(words)} "
+    return f" {' '.join(_lowered(_BRACKETS.sub('', text)))} "
 
 
 def mentions(text: str, name: str) -> bool:

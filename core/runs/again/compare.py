@@ -1,7 +1,4 @@
-"""Whether a replayed run came out as it was logged.
-
-Pure functions of two traces. A run that was cut short is compared as far as it went.
-"""
+"""A replayed run beside the logged one, as far as it got."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.base.events import StepScores, Trace
+from core.base.events import Trace
 from core.methods.sparc.trace import SparcBranch, SparcTrace
 
 MAX_Q_DIFFERENCE = 1e-4
@@ -26,18 +23,13 @@ class ReplayReport:
     largest_difference: float | None
     """Largest |dQ| over all chunks of all looks that both traces hold; None when they hold none in common."""
     n_compared: int
-    """Q-values compared."""
     first_difference: str | None
-    """The first thing that differs, in words."""
 
     @property
     def holds(self) -> bool:
         """The verdict: same choices, Q compared, and no |dQ| above 1e-4."""
-        return (
-            self.same_choices
-            and self.largest_difference is not None
-            and self.largest_difference <= MAX_Q_DIFFERENCE
-        )
+        largest = self.largest_difference
+        return self.same_choices and largest is not None and largest <= MAX_Q_DIFFERENCE
 
     @property
     def summary(self) -> str:
@@ -52,23 +44,19 @@ class ReplayReport:
 
 def compare_traces(logged: Trace, fresh: Trace) -> ReplayReport:
     """Compare choices, the end, and the Q-values of all chunks at every look both traces hold."""
-    different_choice = _different_choice(logged, fresh)
-    differences = {look: _difference(old, new) for look, old, new in _looks(logged, fresh)}
-    n_compared = sum(
-        old.q_values.size for _, old, new in _looks(logged, fresh) if old.q_values.shape == new.q_values.shape
-    )
-    first: tuple[int, str] | None = different_choice
-    for look, (largest, words) in differences.items():
-        if largest > MAX_Q_DIFFERENCE and (first is None or look <= first[0]):
-            first = (look, words)
-            break
-    largest_difference = max((largest for largest, _ in differences.values()), default=None)
-    return ReplayReport(different_choice is None, largest_difference, n_compared, first[1] if first else None)
+    looks = list(_looks(logged, fresh))
+    n_compared = sum(old.size for _, old, new in looks if old.shape == new.shape)
+    differences = [(look, *_difference(old, new)) for look, old, new in looks]
+    largest_difference = max((largest for _, largest, _ in differences), default=None)
+    of_q = [(look, words) for look, largest, words in differences if largest > MAX_Q_DIFFERENCE]
+    of_choice = [*_different_choices(logged, fresh)]
+    firsts = sorted([*of_q[:1], *of_choice[:1]], key=lambda first: first[0])
+    return ReplayReport(not of_choice, largest_difference, n_compared, firsts[0][1] if firsts else None)
 
 
 def compare_sparc(logged: SparcTrace, fresh: SparcTrace) -> ReplayReport:
-    """Compare queries, chunks found, answers and verdicts of all branches, the branch that was
-    chosen, and the end; scores of the chunks that both found.
+    """Compare queries, chunks found, answers and verdicts of all branches, the branch that was chosen, and
+    the end; scores of the chunks that both found.
     """
     differences = [
         difference
@@ -116,57 +104,50 @@ def _chunk_ids(branch: SparcBranch) -> tuple[int, ...] | None:
 
 
 def _score_differences(old: SparcBranch, new: SparcBranch) -> list[float]:
-    """|difference| of the scores of chunks that both found."""
     if old.retrieved is None or new.retrieved is None:
         return []
     scores = {one.chunk_id: one.score for one in new.retrieved.found}
     return [abs(one.score - scores[one.chunk_id]) for one in old.retrieved.found if one.chunk_id in scores]
 
 
-def _different_choice(logged: Trace, fresh: Trace) -> tuple[int, str] | None:
-    """(look, words) of the first choice that differs, the decision to stop being one."""
+def _different_choices(logged: Trace, fresh: Trace) -> Iterator[tuple[int, str]]:
+    """(look, words) of choices that differ, the first first, the decision to stop being one."""
     steps = fresh.steps if logged.stopped else fresh.steps[: len(logged.steps)]
     for old, new in zip(logged.steps, steps, strict=False):
         if old.chunk_id != new.chunk_id:
-            return old.step, f"step {old.step} chose chunk {new.chunk_id} instead of {old.chunk_id}"
-    if len(steps) != len(logged.steps):
-        return (
-            min(len(steps), len(logged.steps)) + 1,
-            f"the run took {len(steps)} steps instead of {len(logged.steps)}",
-        )
-    if logged.stopped and fresh.stopped and logged.stopped.reason != fresh.stopped.reason:
-        return len(steps) + 1, f"the run stopped by {fresh.stopped.reason} instead of {logged.stopped.reason}"
-    if logged.stopped and fresh.stopped and logged.taken_back != fresh.taken_back:
-        return (
-            len(steps) + 1,
-            f"the review took back {_ids(fresh.taken_back)} instead of {_ids(logged.taken_back)}",
-        )
-    return None
+            yield old.step, f"step {old.step} chose chunk {new.chunk_id} instead of {old.chunk_id}"
+    n, n_before, end, end_before = len(steps), len(logged.steps), fresh.stopped, logged.stopped
+    if n != n_before:
+        yield min(n, n_before) + 1, f"the run took {n} steps instead of {n_before}"
+    if end_before and end and end_before.reason != end.reason:
+        yield n + 1, f"the run stopped by {end.reason} instead of {end_before.reason}"
+    if end_before and end and end_before.taken_back != end.taken_back:
+        back, back_before = _ids(end.taken_back), _ids(end_before.taken_back)
+        yield n + 1, f"the review took back {back} instead of {back_before}"
 
 
 def _ids(chunk_ids: Sequence[int]) -> str:
     return ", ".join(f"chunk {chunk_id}" for chunk_id in chunk_ids) or "nothing"
 
 
-def _looks(logged: Trace, fresh: Trace) -> Iterator[tuple[int, StepScores, StepScores]]:
+def _looks(logged: Trace, fresh: Trace) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """(look, Q then, Q now) of the looks that both have."""
     for look in range(1, min(logged.n_looks, fresh.n_looks) + 1):
         old, new = logged.scores_at(look), fresh.scores_at(look)
         if old is not None and new is not None:
-            yield look, old, new
+            yield look, old.q_values, new.q_values
 
 
-def _difference(old: StepScores, new: StepScores) -> tuple[float, str]:
+def _difference(old: np.ndarray, new: np.ndarray) -> tuple[float, str]:
     """Largest |dQ| of one look, infinite where a value is missing on one side, and where it is."""
-    if old.q_values.shape != new.q_values.shape:
-        return float("inf"), f"there are {new.q_values.size} chunks instead of {old.q_values.size}"
-    if not old.q_values.size:
+    if old.shape != new.shape:
+        return float("inf"), f"there are {new.size} chunks instead of {old.size}"
+    if not old.size:
         return 0.0, ""
-    before, after = old.q_values.astype(np.float64), new.q_values.astype(np.float64)
+    before, after = old.astype(np.float64), new.astype(np.float64)
     with np.errstate(invalid="ignore"):
         gaps = np.where((before == after) | (np.isnan(before) & np.isnan(after)), 0.0, np.abs(after - before))
     gaps = np.nan_to_num(gaps, nan=np.inf)
     chunk_id = int(gaps.argmax())
-    return (
-        float(gaps[chunk_id]),
-        f"Q of chunk {chunk_id} is {after[chunk_id]:.6g} instead of {before[chunk_id]:.6g}",
-    )
+    words = f"Q of chunk {chunk_id} is {after[chunk_id]:.6g} instead of {before[chunk_id]:.6g}"
+    return float(gaps[chunk_id]), words

@@ -20,7 +20,7 @@ from core.base.types import Workspace
 from core.encode.encoder import DualEncoder
 from core.methods.registry import facts_of
 from core.methods.resrag.action import action_json, action_of
-from core.methods.sparc.events import Retrieved, SparcStarted
+from core.methods.sparc.events import Retrieved, SparcEvent, SparcStarted
 from core.methods.sparc.retriever import SPARC, evidence_steps
 from core.methods.sparc.trace import SparcTrace
 from core.runs.log import FinalStatus, LoggedRun, RunLog, RunRecord, new_run_id
@@ -74,13 +74,11 @@ def log_trace(
 
 
 def set_detail(trace: Trace, workspace: Workspace) -> dict[str, Any]:
-    """What the log takes beside a set of RES-RAG: its action, and the JSON-LD that an answer model
-    may read, by document, since a logged document is its text alone.
+    """What the log takes beside a set of RES-RAG: its action, and the JSON-LD of each document, which an
+    answer model may read and a logged document has not.
     """
-    return {
-        "action": action_json(action_of(trace.chosen, workspace.borders)),
-        "json_ld": metadata_json(workspace.documents, MAX_KEPT),
-    }
+    action = action_json(action_of(trace.chosen, workspace.borders))
+    return {"action": action, "json_ld": metadata_json(workspace.documents, MAX_KEPT)}
 
 
 def logged_json_ld(run: LoggedRun) -> tuple[str, ...]:
@@ -101,18 +99,12 @@ def sparc_record(started: SparcStarted, workspace: Workspace, encoder: DualEncod
     config = started.config
     budget = max(1, min(len(workspace), config.width * config.depth * config.k))
     episode = EpisodeConfig(step_budget=budget, seed=config.seed)
-    return run_record(
-        RunStarted(started.question, SPARC, encoder.spec.name, len(workspace), episode),
-        workspace,
-        encoder,
-        **more,
-    )
+    as_one = RunStarted(started.question, SPARC, encoder.spec.name, len(workspace), episode)
+    return run_record(as_one, workspace, encoder, **more)
 
 
 def sparc_detail(trace: SparcTrace) -> dict[str, Any]:
-    """The trace as the log takes it: of retrieved texts only the beginning where all of them are
-    too much. Where even that is, attaching it says so.
-    """
+    """The trace as the log takes it: of retrieved texts only the beginning where all of them are too much."""
     value = trace.to_json()
     for length in _TEXT_LENGTHS:
         try:
@@ -125,13 +117,12 @@ def sparc_detail(trace: SparcTrace) -> dict[str, Any]:
 
 
 def _with_short_texts(trace: SparcTrace, length: int) -> SparcTrace:
-    def shortened(event: Retrieved) -> Retrieved:
+    def shortened(event: SparcEvent) -> SparcEvent:
+        if not isinstance(event, Retrieved):
+            return event
         return replace(event, found=tuple(replace(one, text=one.text[:length]) for one in event.found))
 
-    return replace(
-        trace,
-        events=tuple(shortened(event) if isinstance(event, Retrieved) else event for event in trace.events),
-    )
+    return replace(trace, events=tuple(map(shortened, trace.events)))
 
 
 def log_sparc_end(
@@ -170,12 +161,9 @@ def log_sparc(log: RunLog, trace: SparcTrace, workspace: Workspace, encoder: Dua
     """Logs a SPARC run that is over; returns its id. `encoder`: the agent's; `more`: as in `run_record`."""
     record = sparc_record(trace.started, workspace, encoder, **more)
     log.start(record, workspace.documents, workspace.tables)
-    stopped = trace.stopped
-    status: FinalStatus = "complete"
+    status: FinalStatus = "complete" if trace.stopped else "cancelled"
     message: str | None = None
-    if stopped is None:
-        status = "cancelled"
-    elif stopped.reason == "failed":
-        status, message = "failed", stopped.message
+    if trace.stopped is not None and trace.stopped.reason == "failed":
+        status, message = "failed", trace.stopped.message
     log_sparc_end(log, record.run_id, trace, record.owner, status, message)
     return record.run_id

@@ -1,8 +1,4 @@
-"""Making a logged run again.
-
-Documents and chunk borders come from the log, vectors from the cache or, where they are gone, from the
-encoder.
-"""
+"""Making a logged run again, with vectors from cache or encoder."""
 
 from __future__ import annotations
 
@@ -87,13 +83,13 @@ def replay_run(
     reader_named: Callable[[str], Reader] | None = None,
 ) -> Replay:
     """Makes a run again with the same configuration, the kept steps of its parent and forced and forbidden
-    chunks included; of a SPARC run all where rules and a reader decided, else its searches alone, since a
-    language model is not asked again.
+    chunks included; of a SPARC run where a language model decided, its searches alone, since that is not
+    asked again.
 
-    `encoder`: the agent's. `hear`: of its documents being opened. `part`: of the caches, see
-    `core.corpus.opening`. For SPARC, `plain`: the untrained encoder, where the agent's is another, and
-    `reader_named`: the reader by the name that the run has of it. Raises BadRequest for a run that a language
-    model chose, LogError for a SPARC run without its branches.
+    `encoder`: the agent's. `hear`: of its documents being opened. `part`: of the caches. For SPARC, `plain`:
+    the untrained encoder, where the agent's is another, and `reader_named`: the reader by the name that the
+    run has of it. Raises BadRequest for a run that a language model chose, LogError for a SPARC run without
+    its branches.
     """
     method, workspace = run.record.method, workspace_of_run(run, documents)
     if method == RESRAG_LLM:

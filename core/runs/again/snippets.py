@@ -1,8 +1,7 @@
 """How a logged run is made again.
 
-A command line and a Python program, as text to copy. `app.services.http_call` has the HTTP call. A run's
-documents and their cuts come out of the log, since nobody knows where their files lie or whether they are
-still the same; from the log where it is, or, for whoever has only the run's JSON export, from that file.
+A command line and a Python program, as text to copy; `app.services.http_call` has the HTTP call. A run's
+documents and their cuts come out of the log, or, for whoever has only the run's JSON export, from that file.
 """
 
 from __future__ import annotations
@@ -37,9 +36,7 @@ def command_of(run: LoggedRun, source: Source) -> str:
     """Shell commands that make the run again and say whether its choices and Q came out the same."""
     log = ["--log", str(source.log)] if source.log else []
     checkpoint = ["--checkpoint", source.checkpoint] if source.checkpoint else []
-    commands = []
-    if source.exported:
-        commands.append(["import", str(source.exported), *log])
+    commands = [["import", str(source.exported), *log]] if source.exported else []
     commands.append(["replay", run.record.run_id, *log, *checkpoint])
     runs = ["python", "-m", "core", "runs"]
     return "\n".join(shlex.join([*runs, *words]) for words in commands)

@@ -1,4 +1,1 @@
-"""Runs out of the log, as files.
-
-Lines, tables, and pages that stand alone.
-"""
+"""Runs out of the log, as lines, tables and pages."""

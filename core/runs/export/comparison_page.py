@@ -1,8 +1,7 @@
 """Several runs of one question as a page that stands alone.
 
-What the Compare tab shows of them, by the same views (core.views.draw.comparison), with a strip that shows
-the steps of any one column, and chunks to be read in their place. Where room is scarce the later steps of the
-strip give way, of all columns alike.
+What the Compare tab shows of them, with a strip of the steps of any one column, and chunks to be read in
+their place. Where room is scarce the later steps of the strip give way, of all columns alike.
 """
 
 from __future__ import annotations
@@ -13,33 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 from core.methods.registry import facts_of
-from core.runs.export.live import (
-    NUMBERS_ROOM,
-    PAGE_ROOM,
-    SCRIPT,
-    STYLE,
-    TEXTS_ROOM,
-    about,
-    framed,
-    left_out,
-    packed_texts,
-    packed_together,
-    reading_card,
-    strip_card,
-    tree,
-    walk_bar,
-)
+from core.runs.export import live
 from core.runs.export.logged import LoggedView, settings_of, strip_data
 from core.runs.log.records import LoggedDocument, LoggedRun, RunRecord, known_answer_of
 from core.views.draw import comparison
 from core.views.draw.comparison import HOLLOW, ShownComparison
 from core.views.draw.nodes import Node, act, h, html_of
-from core.views.draw.tables import fields
 from core.views.draw.words import counted
 from core.views.findings import Column
 
 MAX_COLUMNS = 12
-"""Runs on one page."""
 _MARGIN = 10_000
 """Bytes of a page for its head and what stands around the strip."""
 
@@ -53,35 +35,34 @@ def comparison_page(
 ) -> str:
     """The page, a column a run in the order given: up to MAX_COLUMNS of one question over the same chunks.
 
-    `documents`: those of the runs, in order. `with_text`: the chosen chunks' texts, and those of others that
-    have room. `refused`: methods that made no run, with why: columns behind the others.
+    `documents`: those of the runs, in order. `with_text`: with texts of chunks. `refused`: methods that made
+    no run, with why: columns behind the others.
     """
     views = [LoggedView(run, documents, with_text) for run in runs]
     first, names = views[0], _names([run.record for run in runs])
-    shown = ShownComparison(
-        [
-            *(_column(name, view) for name, view in zip(names, views, strict=True)),
-            *(Column(name, None, refused=why) for name, why in refused),
-        ],
-        first.borders,
-        next((view.support for view in views if view.support), ()),
-        first.workspace,
+    made = [_column(name, view) for name, view in zip(names, views, strict=True)]
+    failed = [Column(name, None, refused=why) for name, why in refused]
+    support = next((view.support for view in views if view.support), ())
+    shown = ShownComparison([*made, *failed], first.borders, support, first.workspace)
+    columns, *below = live.panels(
+        {
+            "qx-compare-columns": [comparison.columns(shown)],
+            "qx-compare-support": comparison.support(shown),
+            "qx-compare-common": comparison.common(shown),
+        }
     )
-    columns = h("section.qx-card", {"id": "qx-compare-columns"}, tree([comparison.columns(shown)]))
-    below = [
-        h("section.qx-card", {"id": name}, tree(nodes))
-        for name, nodes in (
-            ("qx-compare-support", comparison.support(shown)),
-            ("qx-compare-common", comparison.common(shown)),
-        )
-        if nodes
-    ]
-    ends = [*below, _about(names, runs, documents, with_text)]
-    drawn = [*map(html_of, (columns, *ends)), SCRIPT, STYLE]
+    facts = {name: _facts(run) for name, run in zip(names, runs, strict=True)}
+    ends = [*below, live.about(facts, documents, with_text)]
+    drawn = [*map(html_of, (columns, *ends)), live.SCRIPT, live.STYLE]
     used = _MARGIN + sum(len(part.encode("utf-8", "replace")) for part in drawn)
-    data = _data(shown, views, names, PAGE_ROOM - used)
-    sections = [_head(runs, documents), columns, *_strip(views, data), _reading(), *ends]
-    return framed(f"{runs[0].record.query[:80]} · Q-RAG comparison", sections, data)
+    data = _data(shown, views, names, live.PAGE_ROOM - used)
+    record, when = runs[0].record, f"{runs[0].created_at:%Y-%m-%d %H:%M} UTC"
+    sizes = f"{counted(len(runs), 'run')} · {counted(record.n_chunks, 'chunk')}"
+    head = live.head_of(record.query, documents, f"{sizes} · {when}")
+    title = h("div.qx-row", h("h3", "In its place"), h("span.qx-grow"), act("close", "", "Close"))
+    reading = live.reading_card(title, kind="qx-card qx-drawer")
+    sections = [head, columns, *_strip(views, data), reading, *ends]
+    return live.framed(f"{record.query[:80]} · Q-RAG comparison", sections, data)
 
 
 def _names(records: Sequence[RunRecord]) -> list[str]:
@@ -112,41 +93,20 @@ def _column(name: str, view: LoggedView) -> Column:
     )
 
 
-def _head(runs: Sequence[LoggedRun], documents: Sequence[LoggedDocument]) -> Node:
-    record, made = runs[0].record, runs[0].created_at
-    sizes = f"{counted(len(runs), 'run')} · {counted(record.n_chunks, 'chunk')}"
-    facts = f"{sizes} · {made:%Y-%m-%d %H:%M} UTC"
-    return h(
-        "header",
-        h("h1", {"dir": "auto"}, record.query),
-        h("p", {"dir": "auto"}, ", ".join(document.title for document in documents)),
-        h("p.qx-mut", facts),
-    )
-
-
 def _strip(views: Sequence[LoggedView], data: dict[str, Any]) -> Iterator[Node]:
     """The strip with the columns that it can show; nothing where there is none."""
     if not data["runs"]:
         yield h("p.qx-mut", "Q of all chunks is not in this page: it was not kept, or had no room.")
         return
-    choices = [
-        act("column", run["column"], run["name"], aria_pressed=not i) for i, run in enumerate(data["runs"])
-    ]
+    runs = enumerate(data["runs"])
+    choices = [act("column", run["column"], run["name"], aria_pressed=not i) for i, run in runs]
     head = h("h3", "Step by step")
     buttons = h("div.qx-row", {"role": "group", "aria-label": "Column"}, *choices)
-    yield strip_card(head, buttons, walk_bar(bool(data["texts"])))
-    cut = ", ".join(
-        f"{len(run['rows'])} of {len(views[run['column']].looks)} of {run['name']}"
-        for run in data["runs"]
-        if len(run["rows"]) < len(views[run["column"]].looks)
-    )
+    yield live.strip_card(head, buttons, live.walk_bar(bool(data["texts"])))
+    shown = ((run["name"], len(run["rows"]), len(views[run["column"]].looks)) for run in data["runs"])
+    cut = ", ".join(f"{n} of {n_looks} of {name}" for name, n, n_looks in shown if n < n_looks)
     cut = f"To keep the page small, the strip has steps {cut}." if cut else ""
-    yield from left_out(data, "every score", cut, views[0].run.record.n_chunks)
-
-
-def _reading() -> Node:
-    head = [h("h3", "In its place"), h("span.qx-grow"), act("close", "", "Close")]
-    return reading_card(h("div.qx-row", *head), kind="qx-card qx-drawer")
+    yield from live.left_out(data, "every score", cut, views[0].run.record.n_chunks)
 
 
 def _data(
@@ -154,25 +114,23 @@ def _data(
 ) -> dict[str, Any]:
     """What the script draws from. room: bytes for all of it."""
     first = views[0]
-    looks = [
-        () if column.trace is None else view.looks
-        for column, view in zip(comparison.columns, views, strict=False)  # the refused stand behind them
-    ]
+    shown = zip(comparison.columns, views, strict=False)  # the refused stand behind them
+    looks = [() if column.trace is None else view.looks for column, view in shown]
     firsts = [look for own in looks for look in own[:1]]
     chosen = [*comparison.paint, *comparison.support]
-    texts, n_texts = (
-        packed_texts(first.places, chosen, firsts, min(TEXTS_ROOM, room // 3)) if first.places else ("", 0)
-    )
+    texts, n_texts = "", 0
+    if first.places:
+        texts, n_texts = live.packed_texts(first.places, chosen, firsts, min(live.TEXTS_ROOM, room // 3))
     reading = _reading_data(comparison, first)
-    whole = [
-        _run_data(comparison, at, views[at], names[at], range(len(own)))
-        for at, own in enumerate(looks)
-        if own
-    ]
-    room -= len(texts) + len(json.dumps([reading, whole]))  # escaped, it has as many bytes as characters
-    numbers, rounded, rows = packed_together(looks, min(NUMBERS_ROOM, room))
+
+    def runs(rows: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+        return [_run_data(comparison, at, views[at], names[at], own) for at, own in enumerate(rows) if own]
+
+    whole = json.dumps([reading, runs([range(len(own)) for own in looks])])
+    room -= len(texts) + len(whole)  # escaped, it has as many bytes as characters
+    numbers, rounded, rows = live.packed_together(looks, min(live.NUMBERS_ROOM, room))
     return {
-        "runs": [_run_data(comparison, at, views[at], names[at], own) for at, own in enumerate(rows) if own],
+        "runs": runs(rows),
         "reading": reading,
         "numbers": numbers,
         "n_rows": 1 + max((row for own in rows for row in own), default=-1),
@@ -188,7 +146,8 @@ def _run_data(
     """A column as the strip draws it, in the colours that its chunks have here."""
     run = {"column": at, "name": name, **strip_data(view, rows)}
     for pin in run["value"]["chosen"]:
-        pin["colour"] = _colour(comparison.paint[pin["chunk_id"]])
+        kind = comparison.paint[pin["chunk_id"]]
+        pin["colour"] = "mut" if kind == HOLLOW else kind.replace("qx-c", "s")
     return run
 
 
@@ -203,32 +162,10 @@ def _reading_data(comparison: ShownComparison, first: LoggedView) -> dict[str, A
         }
         for chunk_id, finders in comparison.finders.items()
     ]
-    return {
-        "n_chunks": first.run.record.n_chunks,
-        "chosen": pins,
-        "gold": list(comparison.support),
-        "documents": first.first_chunks,
-        "nobody": "No method found it.",
-    }
+    return first.reading(pins, comparison.support) | {"nobody": "No method found it."}
 
 
-def _colour(kind: str) -> str:
-    """Name in the theme of a chunk's colour."""
-    return "mut" if kind == HOLLOW else kind.replace("qx-c", "s")
-
-
-def _about(
-    names: Sequence[str], runs: Sequence[LoggedRun], documents: Sequence[LoggedDocument], with_text: bool
-) -> Node:
-    facts = {
-        name: " · ".join(
-            [
-                *(f"{key} {words}" for key, words in settings_of(run).items()),
-                f"{run.record.checkpoint} {run.record.checkpoint_fingerprint}",
-                f"run {run.record.run_id}",
-            ]
-        )
-        for name, run in zip(names, runs, strict=True)
-    }
-    hashes = {f"SHA-256 of document {i}": document.sha256 for i, document in enumerate(documents, start=1)}
-    return about(fields(facts | hashes), with_text)
+def _facts(run: LoggedRun) -> str:
+    record, settings = run.record, [f"{key} {words}" for key, words in settings_of(run).items()]
+    agent = f"{record.checkpoint} {record.checkpoint_fingerprint}"
+    return " · ".join([*settings, agent, f"run {record.run_id}"])

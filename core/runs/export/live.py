@@ -2,8 +2,7 @@
 
 Its numbers and texts packed as data, the app's own scripts and styles, and a policy that lets nothing else
 run or load. Q of every chunk at every look comes first, exact up to a size and then in fewer digits, then
-texts as far as there is room, those nearest to what was chosen first. Data stays data: a block of JSON that
-no parser takes for markup.
+texts as far as there is room, those nearest to what was chosen first.
 """
 
 from __future__ import annotations
@@ -21,12 +20,13 @@ from typing import Any
 import numpy as np
 
 from core.base.home import ASSETS
+from core.runs.log.records import LoggedDocument
 from core.views.draw.nodes import Html, Node, h, html_of
 from core.views.draw.scripts import bundled, script
+from core.views.draw.tables import fields
 from core.views.draw.words import counted
 
 PAGE_ROOM = 1_000_000
-"""Bytes of a page."""
 NUMBERS_ROOM, TEXTS_ROOM = 600_000, 180_000
 """Characters that packed numbers and texts may take: with scripts and styles, less than 1 MB."""
 LONGEST_TEXT = 2_000
@@ -43,43 +43,24 @@ STYLE = "\n".join(
 SCRIPT = f"{bundled('offline.js')};\n"
 
 
-def policy(style: str) -> str:
-    """The page's own: one style sheet and one script, by their hashes, and nothing else."""
-    return f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(SCRIPT)}'"
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}"
-
-
-def data_block(values: dict[str, Any]) -> str:
-    """An element that holds JSON for the script; `<` is escaped, so that no text in it ends the element."""
-    words = json.dumps(values, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    return f'<script type="application/json" id="qx-data">{words}</script>'
-
-
 def packed_looks(looks: Sequence[np.ndarray], room: int = NUMBERS_ROOM) -> tuple[str, int]:
     """(L, N) float32 as compressed text, and how many bits of each number were rounded away, 0 where it is
-    exact.
-
-    Bytes of one significance lie together, which is what makes them smaller.
+    exact. Bytes of one significance lie together, which is what makes them smaller.
     """
     numbers = np.stack(looks).astype("<f4")
-    packed = ""
     for bits in (0, 4, 8, 10):
         packed = _deflated(_rounded(numbers, bits).view(np.uint8).reshape(-1, 4).T.tobytes())
         if len(packed) <= room:
-            return packed, bits
-    return packed, 10
+            break
+    return packed, bits
 
 
 def packed_together(
     runs: Sequence[Sequence[np.ndarray]], room: int = NUMBERS_ROOM
 ) -> tuple[str, int, list[list[int]]]:
     """Looks of several runs packed as one, the bits that were rounded away, and for every run the row of each
-    of its looks, as far as there is room: the first of all runs, then the second of all, and so on.
-
-    Looks that don't differ from the one before are the same row.
+    of its looks, as far as there is room: the first of all runs, then the second of all, and so on. A look
+    like the one before is the same row.
     """
     looks: list[np.ndarray] = []
     rows: list[list[int]] = [[] for _ in runs]
@@ -113,9 +94,8 @@ def packed_texts(
     looks: Sequence[np.ndarray],
     room: int = TEXTS_ROOM,
 ) -> tuple[str, int]:
-    """(heading, text) of chunks as compressed text, as many as have room, and how many those are.
-
-    places: by chunk, those that are known. first: chunks whose neighbourhood matters most.
+    """`places`, (heading, text) by chunk, as compressed text, as many as have room, and how many those are.
+    first: chunks whose neighbourhood matters most.
     """
     near = (
         chunk_id + by
@@ -123,7 +103,8 @@ def packed_texts(
         for chunk_id in first
         if chunk_id + by in places
     )
-    best = (int(chunk_id) for q_values in looks for chunk_id in _best_of(q_values) if int(chunk_id) in places)
+    ranked = (np.argsort(-np.nan_to_num(look, nan=-np.inf), kind="stable")[:_BEST] for look in looks)
+    best = (chunk_id for ids in ranked for chunk_id in ids.tolist() if chunk_id in places)
     order = list(dict.fromkeys(chain(near, best, places)))
 
     def packed(count: int) -> str:
@@ -138,36 +119,38 @@ def packed_texts(
     return text, count
 
 
-def _best_of(q_values: np.ndarray) -> np.ndarray:
-    ranked: np.ndarray = np.argsort(-np.nan_to_num(q_values, nan=-np.inf), kind="stable")[:_BEST]
-    return ranked
-
-
 def _deflated(content: bytes) -> str:
     return base64.b64encode(zlib.compress(content)).decode("ascii")
 
 
 def framed(title: str, sections: Sequence[Node], data: dict[str, Any]) -> str:
-    """A page of its own, with what its script draws from."""
+    """A page of its own, with what its script draws from. One style sheet and one script are let in."""
+    sources = (f"{kind}-src '{_hash(text)}'" for kind, text in (("style", STYLE), ("script", SCRIPT)))
+    policy = "; ".join(["default-src 'none'", *sources])
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta'
-        f' http-equiv="Content-Security-Policy" content="{policy(STYLE)}"><title>{escape(title)}</title>'
+        f' http-equiv="Content-Security-Policy" content="{policy}"><title>{escape(title)}</title>'
     )
+    # `<` is escaped, so that no text in the data ends its element
+    words = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    block = f'<script type="application/json" id="qx-data">{words}</script>' if data else ""
     page = (
         f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{STYLE}</style></head>\n'
         '<body>\n<main class="qx-offline">\n'
         + "\n".join(map(html_of, sections))
-        + f"\n</main>\n{data_block(data) if data else ''}\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+        + f"\n</main>\n{block}\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
     )
     return page.encode("utf-8", "replace").decode()  # half a surrogate pair can't be written
 
 
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}"
+
+
 def walk_bar(reads: bool) -> Node:
     """Buttons to walk the steps. reads: bars can be clicked to read their chunk."""
-    before, after = (
-        h("button.qx-btn", {"id": name}, words)
-        for name, words in (("qx-before", "‹ Step before"), ("qx-next", "Next step ›"))
-    )
+    before = h("button.qx-btn", {"id": "qx-before"}, "‹ Step before")
+    after = h("button.qx-btn", {"id": "qx-next"}, "Next step ›")
     keys = h("span", f"Keys [ and ] walk the steps{'; click a bar to read its chunk' if reads else ''}.")
     at = h("span", {"id": "qx-at", "role": "status"}, "")
     return h("div.qx-walk", {"id": "qx-walk", "hidden": True}, before, after, at, keys)
@@ -181,29 +164,29 @@ def strip_card(*above: Node) -> Node:
 
 def reading_card(*head: Node, kind: str = "qx-card") -> Node:
     """Where a chunk that was opened is read, in its place."""
-    pane = h("div", {"id": "qx-reading"}, h("div.qx-tree"))
-    return h(
-        "section",
-        {"class": kind, "id": "qx-reading-card", "hidden": True},
-        *(head or [h("h3", "In its place")]),
-        pane,
-    )
+    pane, names = h("div", {"id": "qx-reading"}, h("div.qx-tree")), head or [h("h3", "In its place")]
+    return h("section", {"class": kind, "id": "qx-reading-card", "hidden": True}, *names, pane)
 
 
-def tree(nodes: Sequence[Node]) -> Node:
-    """Nodes in the frame that styles of the app's panels look for."""
-    return h("div.qx-tree", *nodes)
+def panels(nodes: Mapping[str, Sequence[Node]]) -> list[Node]:
+    """Panels of the app by their ids, in the frame that its styles look for; empty ones are left out."""
+    return [
+        h("section.qx-card", {"id": name}, h("div.qx-tree", *each)) for name, each in nodes.items() if each
+    ]
 
 
-def about(rows: Sequence[Node], with_text: bool) -> Node:
+def head_of(query: str, documents: Sequence[LoggedDocument], facts: str, *more: Node | None) -> Node:
+    """The beginning of a page."""
+    titles = h("p", {"dir": "auto"}, ", ".join(document.title for document in documents))
+    return h("header", h("h1", {"dir": "auto"}, query), titles, h("p.qx-mut", facts), *more)
+
+
+def about(facts: Mapping[str, str], documents: Sequence[LoggedDocument], with_text: bool) -> Node:
     """The end of a page: names and facts, and whether it has the documents' texts."""
     words = "" if with_text else " Texts of documents were left out."
-    return h(
-        "footer",
-        h("h2", "About"),
-        h("p.qx-mut", f"Made with Q-RAG Explorer from its log.{words}"),
-        h("dl", *rows),
-    )
+    made = h("p.qx-mut", f"Made with Q-RAG Explorer from its log.{words}")
+    hashes = {f"SHA-256 of document {i}": document.sha256 for i, document in enumerate(documents, start=1)}
+    return h("footer", h("h2", "About"), made, h("dl", *fields({**facts, **hashes})))
 
 
 def left_out(data: Mapping[str, Any], scores: str, of_strip: str, n_chunks: int) -> Iterator[Node]:

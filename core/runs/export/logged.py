@@ -1,8 +1,4 @@
-"""A logged run with what a page draws it from.
-
-The ruler and the colours of an agent that ships are drawn only where its positions are those that the log
-has: then it is the one that ran.
-"""
+"""A logged run with what a page draws it from."""
 
 from __future__ import annotations
 
@@ -33,7 +29,6 @@ from core.views.quotes import ChunkInPlace, alone, passage_in
 from core.views.story import missed_support
 
 _LONGEST_ACTION = 2_000
-"""Characters."""
 
 
 def why_ended(run: LoggedRun) -> str:
@@ -58,6 +53,9 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
         least = f"a chance of {config.stop_threshold:g}" if is_chance else ""
         settings = {"Budget": f"{config.step_budget}", "Taken above": least, "Action": _action(run)}
         return {name: words for name, words in settings.items() if words}
+    forced = ", ".join(f"chunk {chunk_id:,} at step {step}" for step, chunk_id in config.forced)
+    share, kept = percent(share_searched(run.trace)), counted(run.record.fork_step or 0, "step")
+    searched = f"{share} of the chunks, those that were embedded when it was asked"
     settings = {
         "Budget": f"{config.step_budget}",
         "Temperature": f"{config.temperature:g}",
@@ -67,20 +65,10 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
         "Beam": f"{config.beam_width}" if config.beam_width > 1 else "",
         "Sampled among": "" if config.top_k_actions is None else f"the {config.top_k_actions} best",
         "Positions": "" if config.use_positions else "off",
-        "Chosen by a person": ", ".join(
-            f"chunk {chunk_id:,} at step {step}" for step, chunk_id in config.forced
-        ),
+        "Chosen by a person": forced,
         "Forbidden": ", ".join(f"chunk {chunk_id:,}" for chunk_id in config.forbidden),
-        "Searched": (
-            f"{percent(share_searched(run.trace))} of the chunks, those that were embedded when it was asked"
-            if config.searched
-            else ""
-        ),
-        "Child of": (
-            f"{run.record.parent_run_id}, {counted(run.record.fork_step or 0, 'step')} kept"
-            if run.record.parent_run_id
-            else ""
-        ),
+        "Searched": searched if config.searched else "",
+        "Child of": f"{run.record.parent_run_id}, {kept} kept" if run.record.parent_run_id else "",
     }
     return {name: words for name, words in settings.items() if words}
 
@@ -196,6 +184,11 @@ class LoggedView:
             for document, first in zip(self.documents, self.borders or [0], strict=False)
         ]
 
+    def reading(self, pins: Sequence[dict[str, Any]], support: Sequence[int]) -> dict[str, Any]:
+        """What marks chunks wherever one is read."""
+        chunks = {"n_chunks": self.run.record.n_chunks, "chosen": list(pins), "gold": list(support)}
+        return {**chunks, "documents": self.first_chunks}
+
     @cached_property
     def _chosen(self) -> dict[int, str]:
         return {step.chunk_id: step.text for step in self.trace.steps} if self.with_text else {}
@@ -206,14 +199,9 @@ def strip_data(view: LoggedView, rows: Sequence[int]) -> dict[str, Any]:
     trace, config, spec = view.trace, view.trace.started.config, view.spec
     rulers: list[Any] = [[] for _ in rows]
     if spec is not None and view.borders:
-        rulers = [
-            slopes(
-                intervals(
-                    spec, np.asarray(view.borders), trace.chosen[:i], use_positions=config.use_positions
-                )
-            )
-            for i in range(len(rows))
-        ]
+        borders, taken = np.asarray(view.borders), (trace.chosen[:i] for i in range(len(rows)))
+        runs = (intervals(spec, borders, before, use_positions=config.use_positions) for before in taken)
+        rulers = list(map(slopes, runs))
     value = strip_value(
         token=view.run.record.run_id,
         n_chunks=view.run.record.n_chunks,

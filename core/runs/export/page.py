@@ -1,10 +1,8 @@
 """One run as a page that stands alone.
 
-An HTML file for any browser, also one without a network, drawn from the log. Its story, steps, evidence and
-SPARC's rounds are those of the app's pages (core.views.draw), and so are the strip and what draws it
-(core.runs.export.live). It loads nothing and runs one script, its own; whatever came from documents,
-questions and labels stays text; and text of documents is in it only when asked for: without, chunks are
-numbers. Without scripts it reads as well, with the run map as a picture.
+An HTML file for any browser, drawn as the app's pages are (core.views.draw). It loads nothing and runs one
+script, its own; whatever came from documents, questions and labels stays text; and text of documents is in it
+only when asked for: without, chunks are numbers. Without scripts the run map is a picture.
 """
 
 from __future__ import annotations
@@ -17,25 +15,8 @@ from core.corpus.words import content_words
 from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
 from core.methods.sparc.trace import SparcTrace
-from core.runs.export.live import (
-    about,
-    framed,
-    left_out,
-    packed_looks,
-    packed_texts,
-    reading_card,
-    strip_card,
-    tree,
-    walk_bar,
-)
-from core.runs.export.logged import (
-    MAX_PICTURES,
-    LoggedView,
-    score_name,
-    settings_of,
-    strip_data,
-    why_ended,
-)
+from core.runs.export import live
+from core.runs.export.logged import MAX_PICTURES, LoggedView, score_name, settings_of, strip_data, why_ended
 from core.runs.log.records import LoggedDocument, LoggedRun, known_answer_of, place_of, readable_branches
 from core.views.charts import Chart, Line
 from core.views.draw import answers, sparc, sparc_line
@@ -60,29 +41,29 @@ AROUND = 4_000
 
 
 def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: bool = False) -> str:
-    """The page. `documents`: those of the run, in order. `with_text`: the chosen chunks' texts,
-    those that have room besides, and the documents with the chunks marked in them.
-    """
+    """The page. `documents`: those of the run, in order. `with_text`: with texts of chunks and documents."""
     view = LoggedView(run, documents, with_text)
     branches = readable_branches(run) if with_text else None  # nearly all that they say is text of documents
     if branches is not None:
-        data = _branch_data(view, branches)
-        body = list(_branch_sections(view, branches))
+        data, body = _branch_data(view, branches), _branch_sections(view, branches)
     else:
+        answer = answers.answer(view.answer, view.passage, known_answer_of(run))
         is_sparc = run.record.method == SPARC  # its branches value only what they retrieve
         data = {} if is_sparc or not view.looks else _data(view)
         body = [
             *([] if is_sparc else [_story(view), *_instrument(view, data)]),
-            _sides(view),
+            h("div.qx-sides", _steps(view), h("div", *answer, _evidence(view), live.reading_card())),
             h("div.qx-below", *_trail(view), _chart(run.trace)),
         ]
+    record = run.record
+    names = {"Run": record.run_id, "Weights": record.checkpoint_fingerprint, "Vectors": record.vectors}
     sections = [
         _head(run, documents, view.support),
         *body,
         *(_documents(run.trace, documents, view.borders) if with_text else []),
-        _colophon(run, documents, with_text),
+        live.about(names, documents, with_text),
     ]
-    return framed(f"{run.trace.started.query[:80]} · Q-RAG run", sections, data)
+    return live.framed(f"{run.trace.started.query[:80]} · Q-RAG run", sections, data)
 
 
 def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence[int]) -> Node:
@@ -94,22 +75,13 @@ def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence
     n_found = len({*support} & {*run.trace.evidence})
     words = f"{n_found} of {counted(len(support), 'support chunk')} found"
     hits = h("p", {"class": "qx-found" if n_found == len(support) else "qx-mut"}, words) if support else None
-    titles = h("p", {"dir": "auto"}, ", ".join(document.title for document in documents))
-    return h(
-        "header",
-        h("h1", {"dir": "auto"}, record.query),
-        titles,
-        h("p.qx-mut", facts),
-        hits,
-        h("dl", *fields(settings_of(run))),
-    )
+    return live.head_of(record.query, documents, facts, hits, h("dl", *fields(settings_of(run))))
 
 
 # Pictures
 
 
 def _story(view: LoggedView) -> Node:
-    """The line that says it all."""
     story = story_of(view.trace, view.passage, view.support, view.answer, known_answer_of(view.run))
     tokens = sum(view.workspace[i].n_tokens for i in view.trace.picks) if view.workspace else None
     nodes = story_nodes(story, look=view.look, n_looks=view.n_looks, tokens=tokens)
@@ -121,19 +93,19 @@ def _instrument(view: LoggedView, data: dict[str, Any]) -> Iterator[Node]:
     if not view.looks:
         yield h("p.qx-mut", "Q of all chunks was not kept with this run, so there is no picture of it.")
         return
-    yield walk_bar(bool(data["texts"]))
-    yield strip_card()
+    yield live.walk_bar(bool(data["texts"]))
+    yield live.strip_card()
     n, n_looks = view.run.record.n_chunks, view.trace.n_looks
     cut = f"The strip has the first {MAX_PICTURES} steps of {n_looks}." if n_looks > MAX_PICTURES else ""
-    yield from left_out(data, score_name(view.run), cut, n)
+    yield from live.left_out(data, score_name(view.run), cut, n)
     yield Html(f"<noscript>{html_of(run_picture(view.trace))}</noscript>")
 
 
 def _data(view: LoggedView) -> dict[str, Any]:
     """What the script draws from: the strip as the app sends it, Q of every look, texts that have room."""
-    numbers, rounded = packed_looks(view.looks)
+    numbers, rounded = live.packed_looks(view.looks)
     places, first = view.places, [*view.trace.chosen, *view.support]
-    texts, n_texts = packed_texts(places, first, view.looks) if places else ("", 0)
+    texts, n_texts = live.packed_texts(places, first, view.looks) if places else ("", 0)
     return {
         "runs": [strip_data(view, range(len(view.looks)))],
         "numbers": numbers,
@@ -154,23 +126,15 @@ def _chart(trace: Trace) -> Node | None:
     if not points:
         return None
     lines = [Line("best", tuple(float(x) for x, _ in points), tuple(y for _, y in points))]
-    threshold = trace.started.config.stop_threshold
+    threshold, last = trace.started.config.stop_threshold, float(max(2, len(points)))
     if threshold is not None:
-        lines.append(
-            Line("stop below", (1.0, float(max(2, len(points)))), (threshold, threshold), dashed=True)
-        )
+        lines.append(Line("stop below", (1.0, last), (threshold, threshold), dashed=True))
     name = facts_of(trace.started.method).score_name
     chart = Chart(f"{name} of the best chunk", "step", name, tuple(lines))
     return h("div.qx-card.qx-chart", Html(svg([chart])))
 
 
 # Texts
-
-
-def _sides(view: LoggedView) -> Node:
-    """Choices beside evidence, and what was made of it."""
-    answer = answers.answer(view.answer, view.passage, known_answer_of(view.run))
-    return h("div.qx-sides", _steps(view), h("div", *answer, _evidence(view), reading_card()))
 
 
 def _steps(view: LoggedView) -> Node:
@@ -201,13 +165,11 @@ def _quote(view: LoggedView, step: StepTaken, words: Sequence[str]) -> Excerpt:
 
 
 def _trail(view: LoggedView) -> Iterator[Node]:
-    """Where each support chunk stood at every step."""
     if view.looks and (nodes := gold_trail(view.trace, view.support)):
         yield h("section.qx-card", {"id": "qx-trail"}, *nodes)
 
 
-def _branch_sections(view: LoggedView, trace: SparcTrace) -> Iterator[Node]:
-    """A SPARC run as its page in the app shows it."""
+def _branch_sections(view: LoggedView, trace: SparcTrace) -> list[Node]:
     run = view.run
     sparc_run = ShownSparc(
         trace=trace,
@@ -217,18 +179,14 @@ def _branch_sections(view: LoggedView, trace: SparcTrace) -> Iterator[Node]:
         gold=view.support,
         known_answer=known_answer_of(run),
     )
-    yield h("section.qx-card.qx-story-card", {"id": "qx-story"}, tree(sparc_line.story(sparc_run)))
-    yield h("section.qx-card", {"id": "qx-sparc-run"}, tree(sparc.rounds(sparc_run)))
-    ends = [
-        h("section.qx-card", {"id": name}, tree(nodes))
-        for name, nodes in (
-            ("qx-sparc-final", sparc.final(sparc_run)),
-            ("qx-sparc-costs", sparc.costs(sparc_run)),
-        )
-        if nodes
+    story = h("div.qx-tree", *sparc_line.story(sparc_run))
+    ends = live.panels({"qx-sparc-final": sparc.final(sparc_run), "qx-sparc-costs": sparc.costs(sparc_run)})
+    return [
+        h("section.qx-card.qx-story-card", {"id": "qx-story"}, story),
+        *live.panels({"qx-sparc-run": sparc.rounds(sparc_run)}),
+        live.reading_card(),
+        h("div.qx-below", *ends),
     ]
-    yield reading_card()
-    yield h("div.qx-below", *ends)
 
 
 def _branch_data(view: LoggedView, trace: SparcTrace) -> dict[str, Any]:
@@ -240,18 +198,12 @@ def _branch_data(view: LoggedView, trace: SparcTrace) -> dict[str, Any]:
         for branch in turn.branches
         for chunk in branch.chunks
     }
-    texts, n_texts = packed_texts(places, [*finders, *view.support], [])
+    texts, n_texts = live.packed_texts(places, [*finders, *view.support], [])
     pins = [
         {"chunk_id": chunk_id, "name": names[0], "step": int(names[0].partition(".")[2])}
         for chunk_id, names in finders.items()
     ]
-    value = {
-        "n_chunks": trace.started.n_chunks,
-        "chosen": pins,
-        "gold": list(view.support),
-        "documents": view.first_chunks,
-    }
-    return {"runs": [], "reading": value, "texts": texts, "n_texts": n_texts}
+    return {"runs": [], "reading": view.reading(pins, view.support), "texts": texts, "n_texts": n_texts}
 
 
 def _evidence(view: LoggedView) -> Node:
@@ -283,15 +235,10 @@ def _evidence_card(rows: Node) -> Node:
 
 
 def _documents(trace: Trace, documents: Sequence[LoggedDocument], borders: Sequence[int]) -> Iterator[Node]:
-    """Each document with the chosen chunks marked, folded."""
-    places = [
-        place
-        for chunk_id in sorted({*trace.evidence})
-        if (place := place_of(chunk_id, documents, borders)) is not None
-    ]
+    places = [place_of(chunk_id, documents, borders) for chunk_id in sorted({*trace.evidence})]
     yield h("h2", "Documents")
     for i, document in enumerate(documents):
-        chosen = [(place.start, place.end) for place in places if place.document == i]
+        chosen = [(place.start, place.end) for place in places if place and place.document == i]
         if document.text is None:
             yield h("p.qx-mut", f"The text of {document.title} was not kept.")
         else:
@@ -317,14 +264,3 @@ def _marked(text: str, chosen: Sequence[tuple[int, int]]) -> Iterator[Node]:
         yield h("mark", text[start:end])
         at = max(at, end)
     yield text[at:] if whole else text[at : at + AROUND] + "\n[…]"
-
-
-def _colophon(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bool) -> Node:
-    record = run.record
-    names = {
-        "Run": record.run_id,
-        "Weights": record.checkpoint_fingerprint,
-        "Vectors": record.vectors,
-        **{f"SHA-256 of document {i}": document.sha256 for i, document in enumerate(documents, start=1)},
-    }
-    return about(fields(names), with_text)

@@ -1,8 +1,8 @@
 """Runs out of the log, as files.
 
 JSON (lines, lossless), CSV and Parquet (a table of runs and a table of steps), HTML (a page a run, or one of
-several runs of one question), OpenInference (a line a run, for tools that show traces). Only JSON carries the
-Q-values of all chunks and comes back in.
+several runs of one question), OpenInference (a line a run). Only JSON carries the Q-values of all chunks and
+comes back in.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def export_runs(
     openinference) or the folder (csv, parquet, html) written.
 
     `target` is a folder, which is made, or for lines and for the page of one run also a file; several runs of
-    one question over the same chunks become one page where it is a file. Without text, texts of documents and
-    chunks stay behind, and headings. Raises RunNotFound for an id that `owner` may not open, LogError for a
-    run that goes on or a disk that is full.
+    one question over the same chunks become one page where it is a file. Without text, headings stay behind,
+    too. Raises RunNotFound for an id that `owner` may not open, LogError for a run that goes on or a full
+    disk.
     """
     if format not in FORMATS:
         raise LogError(f"format={format!r} is unknown; choose one of {', '.join(FORMATS)}")

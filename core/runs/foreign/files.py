@@ -26,7 +26,6 @@ from core.ingest import MAX_FILE_BYTES
 from core.runs.log.bounds import MAX_FLOAT, MAX_MILLISECONDS
 
 MAX_RUNS = 2_000
-"""Runs of one import."""
 MAX_RETURNED = 1_000
 """Passages of one call, as TREC has them."""
 _Score = Annotated[float, Field(ge=-MAX_FLOAT, le=MAX_FLOAT, allow_inf_nan=False)]
@@ -68,8 +67,8 @@ class ForeignPassage(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _short(cls, value: Any) -> Any:
-        """A text, a chunk id, a pair of offsets or of a passage and its score; an object without its
-        wrapping and what is empty.
+        """An object of a text, a chunk id, a pair of offsets, or a pair of passage and score; of an object
+        what it wraps, without what is empty.
         """
         if isinstance(value, str):
             return {"chunk_id": int(value)} if value.isdecimal() and len(value) < 9 else {"text": value}
@@ -131,13 +130,12 @@ class ForeignRun:
     query: str
     calls: tuple[ForeignCall, ...]
     method: str
-    """Name of the retriever."""
     answer: str | None = None
-    """What was answered; None where nobody did."""
     gold: tuple[ForeignPassage, ...] = ()
     known_answer: str = ""
 
 
+_Passages = Annotated[list[ForeignPassage], Field(max_length=MAX_RETURNED)]
 _RETRIEVED = ("retrieved", "retrieved_contexts", "contexts", "passages", "documents", "chunks")
 
 
@@ -145,17 +143,11 @@ class _Line(BaseModel):
     """A run as a line of JSON; also by the names that Ragas and others have."""
 
     query: str = Field(validation_alias=AliasChoices("query", "question", "user_input"))
-    retrieved: list[ForeignPassage] = Field(
-        validation_alias=AliasChoices(*_RETRIEVED), max_length=MAX_RETURNED
-    )
+    retrieved: _Passages = Field(validation_alias=AliasChoices(*_RETRIEVED))
     scores: list[_Score | None] | None = None
     method: str = ""
     answer: str | None = Field(None, validation_alias=AliasChoices("answer", "response"))
-    gold: list[ForeignPassage] = Field(
-        default=[],
-        validation_alias=AliasChoices("gold", "support", "reference_contexts"),
-        max_length=MAX_RETURNED,
-    )
+    gold: _Passages = Field([], validation_alias=AliasChoices("gold", "support", "reference_contexts"))
     known_answer: str = Field("", validation_alias=AliasChoices("known_answer", "reference", "ground_truth"))
     milliseconds: float = Field(0.0, ge=0, le=MAX_MILLISECONDS, allow_inf_nan=False)
 
@@ -171,8 +163,8 @@ class _Parts:
 
 
 def read_foreign(files: Mapping[str, bytes], method: str = "") -> list[ForeignRun]:
-    """The runs that files hold, by the files' names. `method`: what made them; empty: as they say, else as
-    the file is called. Raises BadRequest.
+    """The runs of files by their names. `method`: what made them; empty: as they or the file's name say.
+    Raises BadRequest.
     """
     parts, runs, trec = _Parts(), list[ForeignRun](), dict[str, str]()
     for name, data in files.items():
@@ -227,9 +219,7 @@ def is_export(path: Path) -> bool:
 
 
 def _checked(run: ForeignRun) -> ForeignRun:
-    """With a name that fits into lists, and no blank answer. Raises BadRequest for a call that returned
-    too much.
-    """
+    """With a name that fits into lists, and no blank answer. Raises BadRequest for too many passages."""
     name = "".join(_ID_PATTERN.findall(run.method))[:60].strip() or "retriever"
     if (most := max(len(call.passages) for call in run.calls)) > MAX_RETURNED:
         raise BadRequest(
@@ -331,10 +321,8 @@ def _of_line(value: dict[str, Any], where: str, stem: str) -> ForeignRun:
             raise BadRequest(
                 f"{where} has {len(line.scores)} scores for {len(passages)} passages; give as many"
             )
-        passages = [
-            passage.model_copy(update={"score": score})
-            for passage, score in zip(passages, line.scores, strict=True)
-        ]
+        pairs = zip(passages, line.scores, strict=True)
+        passages = [passage.model_copy(update={"score": score}) for passage, score in pairs]
     call = ForeignCall(line.query, tuple(passages), line.milliseconds)
     query, gold, method = _question(line.query, where), tuple(line.gold), line.method or stem
     return ForeignRun(query, (call,), method, line.answer, gold, line.known_answer)
@@ -365,19 +353,19 @@ def _of_trec(content: str, name: str, method: str, parts: _Parts) -> Iterator[Fo
         if not line.strip():
             continue
         try:
-            query_id, _, passage_id, rank, score, tag = line.split()
-            if not (abs(float(rank)) <= MAX_FLOAT and abs(float(score)) <= MAX_FLOAT):
+            query_id, _, passage_id, *numbers, tag = line.split()
+            rank, score = map(float, numbers)
+            if not (abs(rank) <= MAX_FLOAT and abs(score) <= MAX_FLOAT):
                 raise ValueError(rank, score)
-            calls.setdefault((tag, query_id), []).append((float(rank), -float(score), passage_id))
+            calls.setdefault((tag, query_id), []).append((rank, -score, passage_id))
         except ValueError as error:
             raise BadRequest(
                 f"line {number} of {name} needs query, Q0, passage, rank, score, name; correct it"
             ) from error
 
     def passage(name: str, score: float | None = None) -> ForeignPassage:
-        return ForeignPassage.model_validate(
-            {"name": name, "text": parts.passages.get(name, ""), "score": score}
-        )
+        told = {"name": name, "text": parts.passages.get(name, ""), "score": score}
+        return ForeignPassage.model_validate(told)
 
     for (tag, query_id), found in calls.items():
         where = f"query {query_id[:80]!r} of {name}"
@@ -410,7 +398,6 @@ class _Span:
     attributes: Mapping[str, Any]
     """Leaves by their paths."""
     stem: str
-    """Of the file it is in."""
     milliseconds: float = 0.0
 
     @property
@@ -431,8 +418,8 @@ class _Span:
 
 
 def _said(value: Any, names: Sequence[str]) -> str:
-    """The first text under one of the names, in objects within objects; of a list, its last entry's. Haystack
-    has an object a component under "data".
+    """The first text under one of the names, in objects within objects, or under "data", where Haystack has
+    an object a component; of a list, its last entry's.
     """
     if isinstance(value, list):
         return _said(value[-1], names) if value else ""
@@ -563,7 +550,6 @@ def _asked(root: _Span | None, calls: Sequence[ForeignCall], trace: Sequence[_Sp
 
 
 def _generated(span: _Span) -> str:
-    """What a language model answered."""
     said = span.raw("llm.output_messages.0.message.content")
     return said or span.words("output.value", _ANSWER) or span.raw("output.value")
 

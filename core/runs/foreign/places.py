@@ -1,8 +1,8 @@
 """Where the passages of another retriever stand in opened documents.
 
 By the place or name that was given, if its text stands there; else by text, first in the document that is
-named: exact, then with case, blanks and Unicode folded, then by words in a row that both have, then by the
-words that chunks share with it. Other cuts than ours are usual, so a passage may be several chunks.
+named: exact, with case, blanks and Unicode folded, by words in a row, then by words that chunks share with
+it. Other cuts than ours are usual, so a passage may be several chunks.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class Places:
         return None
 
     def _given(self, passage: ForeignPassage, document: int | None) -> Iterator[tuple[int, ...]]:
-        """By a chunk id, a range of characters, or a name: a document's title, or TITLE#CHUNK. What that
-        counts is the document's own chunks, as in the files that we write, or else all.
+        """By a chunk id, a range of characters, or a name: a document's title, or TITLE#CHUNK, which counts
+        the document's own chunks or all.
         """
         chunk_id, n_documents = passage.chunk_id, len(self._workspace.documents)
         title, _, number = passage.name.rpartition("#")
@@ -110,10 +110,10 @@ class Places:
             inside = 0 <= document < n_documents
             yield self._chunks(document, passage.start, passage.end) if inside else ()
         elif counts and named is not None:
-            first, last = (int(self._workspace.borders[named + i]) for i in (0, 1))
+            first, last = self._ids(named)
             yield from ((i,) for i in (first + int(number), int(number)) if first <= i < last)
         elif not passage.text and (named := self._titled(passage.name)) is not None:
-            yield self._chunks(named, 0, self._length(named))
+            yield self._chunks(named, 0, len(self._workspace.documents[named].text))
 
     def _around(self, chunk_ids: tuple[int, ...], text: str) -> tuple[int, ...]:
         """The chunks that hold a text, if it stands in these or across their edges."""
@@ -180,14 +180,13 @@ class Places:
         return self._chunks(document, start, end) if len(words_of(held)) >= LEAST_WORDS - 1 else ()
 
     def _by_words(self, wanted: Counter[str]) -> tuple[int, ...]:
-        """Chunks behind one another near the one that shares most, which share as much of themselves, if
-        they have enough of the passage; headings only between others.
+        """Chunks behind one another near the one that shares most, if they have enough of the passage;
+        headings only between others.
         """
         if wanted.total() < LEAST_WORDS:
             return ()
         best = int(np.argmax(self._words.scores(wanted.elements())))
-        document, _ = self._workspace.locate(best)
-        first, last = (int(self._workspace.borders[document + i]) for i in (0, 1))
+        first, last = self._ids(self._workspace.locate(best)[0])
         runs: list[tuple[list[int], Counter[str]]] = [([], Counter())]
         n_shared: dict[int, int] = {}
         for chunk_id in range(max(first, best - _NEIGHBOURS), min(last, best + _NEIGHBOURS + 1)):
@@ -205,8 +204,10 @@ class Places:
             return ()
         return tuple(range(solid[0], solid[-1] + 1))
 
-    def _length(self, document: int) -> int:
-        return len(self._workspace.documents[document].text)
+    def _ids(self, document: int) -> tuple[int, int]:
+        """The first chunk of a document, and that behind its last."""
+        first, last = self._workspace.borders[document : document + 2].tolist()
+        return first, last
 
     @cached_property
     def _words(self) -> WordIndex:
@@ -215,7 +216,6 @@ class Places:
 
 
 _ALIKE = str.maketrans("‘’‚“”„«»–—−‐‑", '\'\'\'"""""-----', "\u00ad\u200b\u200c\u200d\u2060\ufeff")
-"""Quotes, dashes, and characters without width."""
 
 
 def fold(text: str) -> str:

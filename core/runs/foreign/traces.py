@@ -22,7 +22,7 @@ from core.encode.encoder import DualEncoder
 from core.methods.registry import IMPORTED, IMPORTED_BY_RANK, facts_of
 from core.runs.again.records import log_trace
 from core.runs.foreign.files import ForeignCall, ForeignRun
-from core.runs.foreign.places import FoundAgain, Places
+from core.runs.foreign.places import Places
 from core.runs.log import RunLog
 from core.runs.log.records import label_of
 
@@ -46,7 +46,6 @@ class Brought:
     """What the log keeps of the passages, as detail "imported"."""
     gold: tuple[int, ...]
     run_id: str = ""
-    """In the log, once it is there."""
 
     def to_json(self) -> dict[str, Any]:
         """What there is to be told of it, as plain JSON values."""
@@ -97,13 +96,12 @@ def bring(
     it. checkpoint: of the agent under which the documents are open. part: of the caches.
     """
     places = Places(workspace, part)
-    brought = []
-    scored: dict[str, bool] = {}
-    for run in runs:  # all runs of a retriever have one scale
-        scored[run.method] = scored.get(run.method, True) and all(map(_falls, run.calls))
+    brought: list[Brought] = []
+    # all runs of a retriever have one scale
+    by_rank = {run.method for run in runs if not all(map(_falls, run.calls))}
     n_values = 0
     for run in runs:
-        prefix = IMPORTED if scored[run.method] else IMPORTED_BY_RANK
+        prefix = IMPORTED_BY_RANK if run.method in by_rank else IMPORTED
         brought.append(_brought(run, prefix, workspace, checkpoint, places))
         n_values += len(workspace) * len(brought[-1].trace.steps)
         if n_values > MAX_VALUES:
@@ -134,10 +132,10 @@ def _falls(call: ForeignCall) -> bool:
     """Whether every passage has a score, no distance, and none above that of the one before: else scores say
     no order.
     """
-    scores = [None if passage.is_distance else passage.score for passage in call.passages]
-    return all(score is not None for score in scores) and all(
-        a >= b for a, b in pairwise(score for score in scores if score is not None)
-    )
+    scores = [
+        passage.score for passage in call.passages if passage.score is not None and not passage.is_distance
+    ]
+    return len(scores) == len(call.passages) and all(a >= b for a, b in pairwise(scores))
 
 
 def _brought(run: ForeignRun, prefix: str, workspace: Workspace, checkpoint: str, places: Places) -> Brought:
@@ -151,7 +149,9 @@ def _brought(run: ForeignRun, prefix: str, workspace: Workspace, checkpoint: str
             found = places.find(passage)
             n_missing += found is None
             if len(passages) < _MOST_DETAILED:
-                passages.append({"call": number, "rank": rank, "score": passage.score, **_kept(found)})
+                passages.append({"call": number, "rank": rank, "score": passage.score})
+                passages[-1]["found"] = found and found.how
+                passages[-1] |= {"chunks": list(found.chunk_ids)} if found else {}
                 passages[-1] |= {"name": passage.name[:200]} if passage.name else {}
                 passages[-1] |= {} if found else {"text": passage.text[:_TEXT]}
             score = passage.score if prefix == IMPORTED and passage.score is not None else 1 / rank
@@ -179,10 +179,6 @@ def _brought(run: ForeignRun, prefix: str, workspace: Workspace, checkpoint: str
         "known_answer": run.known_answer[:_TEXT],
     }
     return Brought(run, Trace(started, tuple(steps), Stopped("exhausted", len(steps))), detail, known)
-
-
-def _kept(found: FoundAgain | None) -> dict[str, Any]:
-    return {"found": None} if found is None else {"found": found.how, "chunks": list(found.chunk_ids)}
 
 
 @dataclass(eq=False)

@@ -40,34 +40,26 @@ class Hub:
             yield
         except UserError:
             raise
-        except (
-            Exception
-        ) as error:  # the client also stumbles over answers that it does not expect, each in its own way
+        except Exception as error:  # the client also stumbles over answers that it does not expect
             raise self._explained(error, do) from None
 
     def _explained(self, error: Exception, do: str) -> HubError:
-        from huggingface_hub.errors import (
-            HfHubHTTPError,
-            HTTPError,
-            LocalEntryNotFoundError,
-            OfflineModeIsEnabled,
-            RepositoryNotFoundError,
-        )
+        from huggingface_hub import errors
 
-        if isinstance(error, OfflineModeIsEnabled):
+        if isinstance(error, errors.OfflineModeIsEnabled):
             return HubError(f"could not {do}: HF_HUB_OFFLINE is set, so nobody asks the hub; unset it")
-        if isinstance(error, RepositoryNotFoundError):
+        if isinstance(error, errors.RepositoryNotFoundError):
             return HubMissing(
                 f"could not {do}: the hub has nothing of that name that this token may see; check the name"
                 " and the token's permissions"
             )
-        if isinstance(error, HfHubHTTPError):
-            status = error.response.status_code
-            return HubError(
-                f"could not {do}: the hub answered"
-                f" {status}{quoted(error.server_message or '', self.secrets)}; {_remedy(status)}"
-            )
-        if isinstance(error, HTTPError | LocalEntryNotFoundError | TimeoutError | ConnectionError):
+        if isinstance(error, errors.HfHubHTTPError):
+            status, words = error.response.status_code, quoted(error.server_message or "", self.secrets)
+            usual = "try again later" if status >= 500 else "see what it says, and try again"
+            remedy = _REMEDIES.get(status, usual)
+            return HubError(f"could not {do}: the hub answered {status}{words}; {remedy}")
+        unreached = (errors.HTTPError, errors.LocalEntryNotFoundError, TimeoutError, ConnectionError)
+        if isinstance(error, unreached):
             host = urlsplit(self.api.endpoint).hostname
             return HubError(
                 f"could not {do}: {host} can't be reached ({type(error).__name__}); check the network, and"
@@ -86,8 +78,7 @@ def connect(secrets: tuple[str, ...] = ()) -> Hub:
 
     # they would run through the app's log, and through the one line that a command may print
     disable_progress_bars()
-    # its warnings tell of every retry; with HF_DEBUG it would write out whole requests, values of secrets
-    # included
+    # its warnings tell of every retry; with HF_DEBUG it would write out requests with values of secrets
     logging.set_verbosity_error()
     try:
         token = get_token()
@@ -111,11 +102,6 @@ def check_repository(name: str) -> str:
             f"repository {name[:100]!r} must be OWNER/NAME, of letters, digits, '-', '_' and '.'"
         )
     return name
-
-
-def _remedy(status: int) -> str:
-    usual = "try again later" if status >= 500 else "see what it says, and try again"
-    return _REMEDIES.get(status, usual)
 
 
 _CHANGED = "somebody else changed it at the same moment, try again"

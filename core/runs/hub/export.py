@@ -1,17 +1,14 @@
 """The log's copy in a data set of the hub.
 
-Pushed by token, pulled again where the disk did not last. A data set holds `index.json` (which runs lie in
-which file, and which are shared), `runs/*.jsonl` (whole runs with their owners) and two Parquet
-tables for the hub's viewer. A file of runs never changes: where an answer or a label was added to a run here,
-or runs were deleted, it is written anew under another name. After a deletion the history is squashed and
-stored files that nothing refers to are removed, so that deleted means deleted. What this log never knew was
-put there by another log and stays.
-Each commit names the one it builds on, so two that push at once don't overwrite each other: the second is
-refused and tries again later.
+A data set holds `index.json` (which runs lie in which file, and which are shared), `runs/*.jsonl` (whole runs
+with their owners) and two Parquet tables for the hub's viewer. A file of runs never changes: where an answer
+or a label was added to a run here, or runs were deleted, it is written anew under another name. After a
+deletion the history is squashed and stored files that nothing refers to are removed, so that deleted means
+deleted. What this log never knew was put there by another log and stays. Each commit names the one it builds
+on: of two that push at once the second is refused and tries again later.
 
-A bucket of the hub would have no history to clear, but takes files one by one, so that a push cut off
-half-way would show. `huggingface_hub.CommitScheduler` would not do: it deletes nothing, names no commit that it
-builds on, and needs the hub to be there when the app starts.
+A bucket of the hub takes files one by one, so that a push cut off half-way would show.
+`huggingface_hub.CommitScheduler` deletes nothing and names no commit that it builds on.
 """
 
 from __future__ import annotations
@@ -91,7 +88,6 @@ class Pulled:
 
     n_new: int
     n_visitors: int
-    """Of these, how many belong to visitors."""
     damaged: tuple[str, ...]
     """A sentence for each file that could not be taken in."""
 
@@ -142,12 +138,12 @@ class LogCopy:
     def pull(self, log: ExperimentLog) -> Pulled:
         """Takes in the data set's runs but those deleted here. Raises HubMissing, HubError, LogError."""
         commit, index = self._look(make=False)
-        copied_ids, before = known_to_copy(log, self.repository), {run.run_id for run in ended_runs(log)}
-        damaged = []
-        n_new = 0
+        copied_ids = known_to_copy(log, self.repository).keys()
+        before = {run.run_id for run in ended_runs(log)}
+        damaged, n_new = [], 0
         with _scratch() as folder:
             for name, run_ids in sorted(index.shards.items()):
-                if copied_ids.issuperset(run_ids):
+                if copied_ids >= {*run_ids}:
                     continue
                 path = self._download(name, commit, folder)
                 try:
@@ -157,7 +153,7 @@ class LogCopy:
                     continue
                 remember_copied(log, self.repository, run_ids)
                 path.unlink()
-        noted = _noted(log, self.repository)
+        noted = known_to_copy(log, self.repository)
         new = {run_id: added for run_id, added in _added(log).items() if noted.get(run_id, "") is None}
         _remember_added(log, self.repository, new)
         n_visitors = sum(run.owner is not None and run.run_id not in before for run in ended_runs(log))
@@ -189,11 +185,10 @@ class LogCopy:
 
     def _download(self, name: str, commit: str, folder: Path) -> Path:
         with self._hub.asked_to(f"read {name} of {self.repository}"):
-            return Path(
-                self._hub.api.hf_hub_download(
-                    self.repository, name, repo_type="dataset", revision=commit, local_dir=folder
-                )
+            path = self._hub.api.hf_hub_download(
+                self.repository, name, repo_type="dataset", revision=commit, local_dir=folder
             )
+            return Path(path)
 
     def _send(self, log: ExperimentLog, commit: str, index: _Index, plan: _Plan, folder: Path) -> _Index:
         """A commit a file of runs; the last also brings the tables and removes what is stale."""
@@ -212,8 +207,8 @@ class LogCopy:
             update={"shards": left, "shared": plan.shared, "uncleared": index.uncleared or plan.n_gone > 0}
         )
         tables = {f"tables/{name}.parquet": folder / f"{name}.parquet" for name in TABLES}
-        for name in TABLES:
-            write_table(log, name, folder / f"{name}.parquet", "status <> 'running'", {})
+        for name, file in zip(TABLES, tables.values(), strict=True):
+            write_table(log, name, file, "status <> 'running'", {})
         card = folder / "README.md"
         card.write_text(_CARD.format(repository=self.repository), encoding="utf-8")
         self._commit({**waiting, **tables, "README.md": card}, index, commit, delete=plan.stale)
@@ -241,16 +236,10 @@ class LogCopy:
         api, repository = self._hub.api, self.repository
         with self._hub.asked_to(f"clear the history of {repository}"):
             api.super_squash_history(repository, repo_type="dataset")
-            in_use = {
-                file.lfs.sha256
-                for file in api.list_repo_tree(repository, recursive=True, repo_type="dataset")
-                if getattr(file, "lfs", None)
-            }
-            unused = [
-                file
-                for file in api.list_lfs_files(repository, repo_type="dataset")
-                if file.file_oid not in in_use
-            ]
+            files = api.list_repo_tree(repository, recursive=True, repo_type="dataset")
+            in_use = {file.lfs.sha256 for file in files if getattr(file, "lfs", None)}
+            stored = api.list_lfs_files(repository, repo_type="dataset")
+            unused = [file for file in stored if file.file_oid not in in_use]
             api.permanently_delete_lfs_files(repository, unused, rewrite_history=False, repo_type="dataset")
             commit = str(api.repo_info(repository, repo_type="dataset").sha)
         self._commit({}, index.model_copy(update={"uncleared": False}), commit)
@@ -271,13 +260,12 @@ def _scratch() -> Iterator[Path]:
 
 def _plan(log: ExperimentLog, repository: str, index: _Index) -> _Plan:
     ended = ended_runs(log)
-    here, there, copied_ids = {run.run_id for run in ended}, index.run_ids, known_to_copy(log, repository)
-    strangers = there - here - copied_ids
-    deleted = (there & copied_ids) - here
-    added, noted = _added(log), _noted(log, repository)
-    changed = {
-        run_id for run_id in here & there if (noted.get(run_id) or added[run_id]) != added[run_id]
-    }  # what an earlier version copied is taken as it is there
+    here, there, noted = {run.run_id for run in ended}, index.run_ids, known_to_copy(log, repository)
+    strangers = there - here - noted.keys()
+    deleted = (there & noted.keys()) - here
+    added = _added(log)
+    # what an earlier version copied is taken as it is there
+    changed = {run_id for run_id in here & there if (noted.get(run_id) or added[run_id]) != added[run_id]}
     stale = [
         name
         for name, run_ids in index.shards.items()
@@ -287,13 +275,9 @@ def _plan(log: ExperimentLog, repository: str, index: _Index) -> _Plan:
     shared = {run.run_id for run in ended if run.shared} | (strangers & set(index.shared))
     write = [run for run in ended if run.run_id not in there or run.run_id in moved]
     sent = {run.run_id for run in write} | (here - changed)
+    note = {run_id: added[run_id] for run_id in sent if noted.get(run_id) != added[run_id]}
     return _Plan(
-        write,
-        stale,
-        sorted(shared),
-        n_new=len(here - there),
-        n_gone=len(moved & deleted),
-        added={run_id: added[run_id] for run_id in sent if noted.get(run_id) != added[run_id]},
+        write, stale, sorted(shared), n_new=len(here - there), n_gone=len(moved & deleted), added=note
     )
 
 
@@ -317,9 +301,8 @@ def _read_index(path: Path, repository: str) -> _Index:
 
 def write_shard(log: RunReader, runs: Iterator[EndedRun], path: Path) -> list[str]:
     """Take runs from `runs` into one file until it has SHARD_BYTES; their ids, none when there were no more.
-
-    Runs that were deleted in the meantime, or can't be read, or not read back, are left out: one of them must
-    not cost the others. Raises OSError.
+    Runs that are gone, or can't be read, or not read back, are left out: one must not cost the others. Raises
+    OSError.
     """
     written: list[str] = []
     texts: set[str] = set()
@@ -344,9 +327,7 @@ def take_in_shard(
     log: ExperimentLog, path: Path, *, shared: Collection[str], deleted: Collection[str]
 ) -> int:
     """Take in a file of `write_shard`, each run as its owner's and shared if it is among `shared`; how many
-    were new.
-
-    What was `deleted` here stays so, but enters for a moment: it may bring the text of a document that later
+    were new. What was `deleted` here enters for a moment only: it may bring the text of a document that later
     runs of the file read. Raises MalformedRuns, and takes in nothing, when the file is not as it should be.
     """
     before = {run.run_id for run in ended_runs(log)}
@@ -362,16 +343,15 @@ def take_in_shard(
     return n_new
 
 
-def known_to_copy(log: RunReader, copy: str) -> set[str]:
-    """Runs that a copy was given, or that came from it."""
-    return {
-        row["run_id"] for row in log.rows("SELECT run_id FROM copied_runs WHERE copy = $copy", {"copy": copy})
-    }
+def known_to_copy(log: RunReader, copy: str) -> dict[str, str | None]:
+    """Runs that a copy was given, or that came from it: by each what `_added` said then, None if unasked."""
+    rows = log.rows("SELECT run_id, added FROM copied_runs WHERE copy = $copy", {"copy": copy})
+    return {row["run_id"]: row["added"] for row in rows}
 
 
 def remember_copied(log: ExperimentLog, copy: str, run_ids: Collection[str]) -> None:
-    """Add to what a copy knows, for good: a deleted run that somebody else gives it again is not to come
-    back. Remembering one too many does no harm.
+    """Add to what a copy knows, for good: a deleted run that it is given again is not to come back.
+    Remembering one too many does no harm.
     """
     statement = "INSERT OR IGNORE INTO copied_runs (copy, run_id) SELECT ?, unnest(?::VARCHAR[])"
     log.write(lambda con: con.execute(statement, [copy, sorted(run_ids)]))
@@ -387,12 +367,6 @@ def _added(log: RunReader) -> dict[str, str]:
         SELECT run_id, md5(concat_ws(' ', label::VARCHAR, details)) AS hash FROM runs LEFT JOIN added USING (run_id)"""
     )
     return {row["run_id"]: row["hash"] for row in rows}
-
-
-def _noted(log: RunReader, copy: str) -> dict[str, str | None]:
-    """By run what `_added` said of it when the copy was given it; None where nobody asked."""
-    rows = log.rows("SELECT run_id, added FROM copied_runs WHERE copy = $copy", {"copy": copy})
-    return {row["run_id"]: row["added"] for row in rows}
 
 
 def _remember_added(log: ExperimentLog, copy: str, added: Mapping[str, str]) -> None:

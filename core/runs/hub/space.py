@@ -1,10 +1,8 @@
 """A Space that runs the app.
 
-Which files it gets, its README, and how it is made and brought up to date. A Space gets the program and nothing
-else, by an allow-list of folders and kinds of files, so that a log, a cache or a key that lies about is never
-sent. The front matter that a Space needs is written here and not into the repository's README, where every
-reader of it would have to skip it. Secrets and variables are read from the environment by the caller; here they
-are only passed on.
+A Space gets the program and nothing else, by an allow-list of folders and kinds of files, so that a log, a
+cache or a key that lies about is never sent. The front matter that it needs is written here, not into the
+repository's README, whose readers would have to skip it. Secrets and variables are the caller's to read.
 """
 
 from __future__ import annotations
@@ -99,21 +97,17 @@ def check_hardware(name: str) -> str:
 
 def space_files(root: Path = ROOT) -> dict[str, Path]:
     """Path in the Space -> file here, without the README. Raises BadRequest above MAX_FILE_BYTES."""
-    paths = [root / name for name in FILES]
-    for folder in FOLDERS:
-        paths += [
-            path
-            for path in (root / folder).rglob("*")
-            if path.suffix in KINDS and _belongs(path.relative_to(root)) and path.is_file()
-        ]
-    files = {path.relative_to(root).as_posix(): path for path in paths}
+    inside = (path for folder in FOLDERS for path in (root / folder).rglob("*") if path.suffix in KINDS)
+    paths = [*(root / name for name in FILES), *filter(Path.is_file, inside)]
+    named = {path.relative_to(root).as_posix(): path for path in paths}
+    files = {name: path for name, path in sorted(named.items()) if _belongs(name)}
     for name, path in files.items():
         if path.stat().st_size > MAX_FILE_BYTES:
             raise BadRequest(
                 f"{name} has {path.stat().st_size:,} bytes, but a Space of this app takes files up to"
                 f" {MAX_FILE_BYTES:,}; move it elsewhere"
             )
-    return dict(sorted(files.items()))
+    return files
 
 
 def plan(deployment: Deployment, root: Path = ROOT) -> str:
@@ -125,9 +119,9 @@ def plan(deployment: Deployment, root: Path = ROOT) -> str:
     largest = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in sizes.most_common(4))
     hardware = "left as it is; a new Space gets cpu-basic, which is free"
     if deployment.hardware is not None:
-        hardware = f"{deployment.hardware}, free"
-        if not deployment.hardware.startswith("cpu-basic"):
-            hardware = f"{deployment.hardware}, billed by the hour until you pause it: {PRICES}"
+        is_free = deployment.hardware.startswith("cpu-basic")
+        costs = "free" if is_free else f"billed by the hour until you pause it: {PRICES}"
+        hardware = f"{deployment.hardware}, {costs}"
     seen = "everybody; --private makes a new Space private"
     if deployment.private:
         seen = "you alone, if the Space has to be made; one that exists stays as it is"
@@ -151,21 +145,16 @@ def space_readme(hardware: str | None = None) -> str:
 
 def deploy_space(hub: Hub, deployment: Deployment, say: Callable[[str], None], root: Path = ROOT) -> str:
     """Make the Space if it is missing, set what was named, send the files, ask for the hardware; the Space's
-    address.
-
-    Files of an earlier deployment that the program no longer has are deleted; what else lies in the Space
-    stays. Raises HubError.
+    address. Files that the program no longer has are deleted, others in the Space stay. Raises HubError.
     """
     files, api, repository = space_files(root), hub.api, deployment.repository
     with hub.asked_to(f"make the Space {repository}"):
-        # None: whatever the owner's account has as its default
-        private = True if deployment.private else None
         api.create_repo(
             repository,
             repo_type="space",
             space_sdk="gradio",
             space_hardware=deployment.hardware,
-            private=private,
+            private=True if deployment.private else None,  # None: as the owner's account has it
             exist_ok=True,
         )
     for name, value in deployment.secrets.items():
@@ -178,13 +167,19 @@ def deploy_space(hub: Hub, deployment: Deployment, say: Callable[[str], None], r
         say(f"set the variable {name}")
     say(f"sending {len(files) + 1} files to {repository}")
     _commit(hub, deployment, files)
-    if deployment.hardware is not None:
-        _request_hardware(hub, repository, deployment.hardware, say)
+    hardware = deployment.hardware
+    if hardware is not None:
+        with hub.asked_to(f"look at the hardware of {repository}"):
+            runtime = api.get_space_runtime(repository)
+        if hardware != (runtime.requested_hardware or runtime.hardware):
+            with hub.asked_to(f"request {hardware} for {repository}"):
+                api.request_space_hardware(repository, hardware)
+            say(f"requested {hardware}")
     return f"{api.endpoint}/spaces/{repository}"
 
 
-def _belongs(path: Path) -> bool:
-    return not any(part.startswith(".") or part == "__pycache__" for part in path.parts)
+def _belongs(name: str) -> bool:
+    return not any(part.startswith(".") or part == "__pycache__" for part in name.split("/"))
 
 
 def _commit(hub: Hub, deployment: Deployment, files: Mapping[str, Path]) -> None:
@@ -199,16 +194,3 @@ def _commit(hub: Hub, deployment: Deployment, files: Mapping[str, Path]) -> None
         operations.append(CommitOperationAdd("README.md", space_readme(deployment.hardware).encode()))
         operations += [CommitOperationDelete(name) for name in old]
         hub.api.create_commit(repository, operations, repo_type="space", commit_message="Q-RAG Explorer")
-
-
-def _request_hardware(hub: Hub, repository: str, hardware: str, say: Callable[[str], None]) -> None:
-    with hub.asked_to(f"look at the hardware of {repository}"):
-        runtime = hub.api.get_space_runtime(repository)
-    if hardware in (
-        runtime.requested_hardware,
-        runtime.hardware if runtime.requested_hardware is None else None,
-    ):
-        return
-    with hub.asked_to(f"request {hardware} for {repository}"):
-        hub.api.request_space_hardware(repository, hardware)
-    say(f"requested {hardware}")

@@ -1,17 +1,14 @@
 """The experiment log.
 
 One DuckDB file, one owner process, every run with the Q-values of all chunks. `open_log` to record runs,
-`open_reader` to look at them from another process, `core.runs.export` and `import_runs` to move them;
-evaluations and trainings come and go whole (`keep`). Callers pass an owner and nothing else: who may see
-what is decided here, in SQL.
+`open_reader` to look at them from another process. Callers pass an owner and nothing else: who may see what
+is decided here, in SQL.
 """
 
 from core.runs.log.inbox import InboxLog
-from core.runs.log.lock import LogOwned
 from core.runs.log.measurements import (
     Evaluation,
     EvaluationEntry,
-    Training,
     list_evaluations,
     new_evaluation,
     read_evaluation,
@@ -28,7 +25,7 @@ from core.runs.log.records import (
     new_run_id,
 )
 from core.runs.log.store import ExperimentLog, RunLog, default_log_path, open_log
-from core.runs.log.transfer import import_runs, send_runs
+from core.runs.log.transfer import import_runs
 from core.runs.log.wire import MalformedRuns
 
 __all__ = [
@@ -37,7 +34,6 @@ __all__ = [
     "ExperimentLog",
     "FinalStatus",
     "InboxLog",
-    "LogOwned",
     "LoggedDocument",
     "LoggedRun",
     "MalformedRuns",
@@ -46,7 +42,6 @@ __all__ = [
     "RunReader",
     "RunRecord",
     "RunRow",
-    "Training",
     "default_log_path",
     "import_runs",
     "list_evaluations",
@@ -55,5 +50,4 @@ __all__ = [
     "open_log",
     "open_reader",
     "read_evaluation",
-    "send_runs",
 ]

@@ -1,12 +1,11 @@
 """One DuckDB file.
 
-Transactions for the writer, cursors for readers, and survival of a full disk. DuckDB gives up its whole
-instance when a checkpoint can't be written, even one that a commit started, although the commit is safe in
-the write-ahead log. So automatic checkpoints are off; the writer calls `checkpoint_if_due` between
-transactions, and an instance that gave up is closed and opened again, which needs no disk space. As only
-checkpoints change what the file says, a copy of its bytes between two of them is a whole database. DuckDB's
-own `COPY FROM DATABASE` takes twice as long, and is for a log in which something was deleted: DuckDB lets go
-of rows and blocks and overwrites neither, so that their words could still be read in the file.
+DuckDB gives up its whole instance when a checkpoint can't be written, even one that a commit started,
+although the commit is safe in the write-ahead log. So automatic checkpoints are off; the writer calls
+`checkpoint_if_due` between transactions, and an instance that gave up is closed and opened again, which needs
+no disk space. A copy of the file's bytes between two checkpoints is a whole database; DuckDB's own `COPY FROM
+DATABASE` takes twice as long, and is for a log in which something was deleted: DuckDB overwrites neither rows
+nor blocks that it lets go of, so that their words could still be read in the file.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import shutil
 import threading
 from collections.abc import Callable
@@ -45,7 +45,6 @@ _HEADER_BYTES = 3 * 4096
 """Of a DuckDB file, before its blocks."""
 
 _COPIED_AT_ONCE = 1 << 20
-"""Bytes that a copy holds in memory."""
 
 _REWRITING_MEMORY = "512MB"
 """What DuckDB may take while it writes the log anew; by itself it would take all."""
@@ -100,16 +99,13 @@ class Database:
             raise explain(error, self.path) from error
 
     def checkpoint_if_due(self, *, force: bool = False) -> None:
-        """Fold the write-ahead log into the file when it is long. A failure is no loss: the next try comes
-        when it has grown as much again.
-
-        While the file is being copied nothing is folded, unless `force`, which waits. For the thread that
-        writes.
+        """Fold the write-ahead log into the file when it is long; after a failure, when it has grown as much
+        again. While the file is being copied nothing is folded, unless `force`, which waits. For the thread
+        that writes.
         """
         size = self._ahead.stat().st_size if self._ahead.exists() else 0
-        if (size <= self._checkpoint_at and not (force and size)) or not self._settled.acquire(
-            blocking=force
-        ):
+        is_due = size > (0 if force else self._checkpoint_at)
+        if not is_due or not self._settled.acquire(blocking=force):
             return
         try:
             self._connection.execute(f"CHECKPOINT {CATALOG}")
@@ -126,10 +122,8 @@ class Database:
         write_whole(self._deleted, b"")
 
     def rewrite_if_due(self) -> None:
-        """Write the file anew where something was deleted. A failure is told in the process's log: the file
-        is as it was, and the next call tries again.
-
-        Readers wait for the swap only. For the thread that writes.
+        """Write the file anew where something was deleted; readers wait for the swap only. After a failure,
+        told in the process's log, the file is as it was. For the thread that writes.
         """
         if not self._deleted.exists():
             return
@@ -218,20 +212,18 @@ class Database:
             connection.execute(f"USE {CATALOG}")
             self._check_whole(connection)
         except (duckdb.Error, LogError) as error:
-            with contextlib.suppress(
-                duckdb.Error
-            ):  # else closing folds the write-ahead log into what should stay as it is
+            # else closing folds the write-ahead log into what should stay as it is
+            with contextlib.suppress(duckdb.Error):
                 connection.execute("PRAGMA disable_checkpoint_on_shutdown")
             connection.close()
             raise error if isinstance(error, LogError) else explain(error, self.path) from error
         return connection
 
     def _check_whole(self, connection: Connection) -> None:
-        """Raises LogError when the file ends before its last block in use, which DuckDB would tell when
-        somebody reads that, and writes over otherwise.
+        """Raises LogError when the file ends before its last block in use, over which DuckDB would write.
 
-        DuckDB cuts blocks off that nobody uses any more without a note, so a file may be shorter than it
-        says; only then is each table asked.
+        DuckDB cuts unused blocks off without a note, so a file may be shorter than it says; only then is each
+        table asked.
         """
         [(n_blocks, n_used, block_bytes)] = connection.execute(
             "SELECT total_blocks, used_blocks, block_size FROM pragma_database_size() WHERE database_name ="
@@ -240,25 +232,18 @@ class Database:
         n_there = (self.path.stat().st_size - _HEADER_BYTES) // block_bytes if block_bytes else 0
         if n_there >= n_blocks:
             return
-        tables = connection.execute(
-            "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
-        ).fetchall()
-        blocks = [
-            connection.execute(f"SELECT max(block_id) FROM pragma_storage_info({literal(name)})").fetchall()[
-                0
-            ][0]
-            for (name,) in tables
-        ]
-        n_needed = max(n_used, *(1 + block for block in blocks if block is not None), 0)
+        n_needed = n_used
+        for name in table_names(connection):
+            last = f"SELECT coalesce(max(block_id), -1) FROM pragma_storage_info({literal(name)})"
+            [(block,)] = connection.execute(last).fetchall()
+            n_needed = max(n_needed, 1 + block)
         if n_there < n_needed:
             raise _cut_short(self.path, f"it has {n_there:,} blocks of the {n_needed:,} that it uses")
 
     def _reopen(self, fresh: Path | None = None) -> None:
         """fresh: what takes the file's place. Raises OSError, LogError."""
-        with (
-            self._settled,
-            self._idle,
-        ):  # two instances on one file would destroy it: the last reader of the old one leaves first
+        # two instances on one file would destroy it: the last reader of the old one leaves first
+        with self._settled, self._idle:
             self._idle.wait_for(lambda: self._readers == 0)
             self._connection.close()
             self._bytes.close()
@@ -268,6 +253,12 @@ class Database:
                 replace_for_good(fresh, self._file)
             self._connection = self._connect()
             self._bytes = self.path.open("rb", buffering=0)
+
+
+def table_names(connection: Connection) -> list[str]:
+    """Of the database in use."""
+    names = "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+    return [name for (name,) in connection.execute(names).fetchall()]
 
 
 def _remove(file: Path) -> None:
@@ -283,17 +274,14 @@ def explain(error: Exception, path: Path) -> LogError:
         return LogOwned(
             f"the log {path} is in use by another process; close it there or pass another file with --log"
         )
-    if any(phrase in message for phrase in ("No space left", "File too large", "Disk quota")):
+    if re.search("No space left|File too large|Disk quota", message):
         return LogError(
             f"the log {path} could not be written because the disk is full; make room, later runs will be"
             " logged again"
         )
     if "Could not read enough bytes" in message:
         return _cut_short(path, first_line[:200])
-    if any(
-        phrase in message
-        for phrase in ("not a valid DuckDB", "Corrupt", "corrupt", "replaying WAL", "checksum")
-    ):
+    if re.search("not a valid DuckDB|[Cc]orrupt|replaying WAL|checksum", message):
         return LogError(
             f"the log {path} is damaged and was left as it is ({first_line[:200]}); move it aside or pass"
             " another file with --log"

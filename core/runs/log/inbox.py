@@ -1,8 +1,8 @@
 """The inbox.
 
-Where a process leaves its finished runs when another one owns the log. A run enters whole or not at all: it
-is kept in memory while it goes and written when it ends, so a killed process leaves nothing half done. The
-owner takes the files in with `ExperimentLog.import_inbox`.
+Where a process leaves its finished runs when another one owns the log, which takes them in with
+`ExperimentLog.import_inbox`. A run is kept in memory while it goes and written when it ends: a killed process
+leaves nothing half done.
 """
 
 from __future__ import annotations
@@ -64,9 +64,7 @@ class InboxLog:
             self._runs[run_id] = replace(run, events=(*run.events, event))
 
     def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
-        """Put a JSON object beside a run, instead of an earlier one of that name; a finished run has left for
-        the inbox and takes nothing any more.
-        """
+        """Put a JSON object beside a run that goes on, instead of an earlier one of that name."""
         detail_json(name, value)
         with self._lock:
             run = self._run(run_id)

@@ -1,8 +1,8 @@
 """Who may use the log file.
 
 One owner process that writes, or any number of short readers, by flock on `<log>.lock`. It is held until its
-descriptor is closed; the system does that for a process that ends, however it ends. The owner's process id
-stands in the lock file for the error message only.
+descriptor is closed, at the latest by the end of the process, however it ends. The owner's process id stands
+in the file for the error message only.
 """
 
 from __future__ import annotations

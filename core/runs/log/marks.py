@@ -18,7 +18,7 @@ from core.base.errors import BadRequest, LogError
 from core.runs.log.database import Connection, storable
 from core.runs.log.queries import MINE, RunReader, WritableLog
 from core.runs.log.records import LoggedDocument, new_run_id, now
-from core.runs.log.statements import json_text
+from core.runs.log.statements import json_text, stored_time
 
 MAX_QUESTIONS = 500
 """Of one reader."""
@@ -53,7 +53,6 @@ class MarkedQuestion:
 
     @property
     def support(self) -> tuple[Mark, ...]:
-        """The passages that belong to the answer."""
         return tuple(mark for mark in self.marks if mark.belongs)
 
     def with_mark(self, mark: Mark) -> MarkedQuestion:
@@ -141,7 +140,7 @@ def _keep(con: Connection, questions: Sequence[MarkedQuestion], owner: str | Non
             {
                 "id": question.question_id,
                 "owner": owner,
-                "created_at": question.created_at.replace(tzinfo=None),
+                "created_at": stored_time(question.created_at),
                 "value": json_text(_QUESTION.dump_python(question, mode="json")),
             },
         )

@@ -1,8 +1,8 @@
 """Evaluations and trainings in the log.
 
-Rows and progress events, written whole. Logging the same training again adds the events that are missing,
-so its caller needs no memory of what is there; an evaluation is written once, and read by its owner. When
-another process owns the log, they wait in its inbox. Numbers that follow from rows are not kept.
+Rows and progress events, written whole. Logging the same training again adds the events that are missing; an
+evaluation is written once, and read by its owner. When another process owns the log, they wait in its inbox.
+Numbers that follow from rows are not kept.
 """
 
 from __future__ import annotations
@@ -23,11 +23,8 @@ from core.runs.log.bounds import check_bounds
 from core.runs.log.database import Connection, storable
 from core.runs.log.queries import MINE, RunReader, WritableLog
 from core.runs.log.records import new_run_id, now
-from core.runs.log.statements import json_text
+from core.runs.log.statements import json_text, stored_time
 from core.runs.log.wire import MalformedRuns
-
-PATTERNS = ("*.evaluation", "*.training")
-"""Names of inbox files of this kind."""
 
 _CHECKED = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -159,12 +156,8 @@ _INSERT_ROWS = f"""
 
 
 def _insert_evaluation(con: Connection, evaluation: Evaluation) -> bool:
-    values = [
-        evaluation.evaluation_id,
-        evaluation.owner,
-        evaluation.created_at.astimezone(UTC).replace(tzinfo=None),
-        json_text(evaluation.config),
-    ]
+    made, config = stored_time(evaluation.created_at), json_text(evaluation.config)
+    values = [evaluation.evaluation_id, evaluation.owner, made, config]
     if con.execute("INSERT OR IGNORE INTO evaluations VALUES (?, ?, ?, ?)", values).fetchone() == (0,):
         return False
     rows = json_text([asdict(row) for row in evaluation.rows])
@@ -176,13 +169,9 @@ def _insert_training(con: Connection, training: Training) -> bool:
     key = [training.training_id]
     row = con.execute("SELECT owner FROM trainings WHERE training_id = ?", key).fetchone()
     if row is None:
-        values = [
-            training.owner,
-            training.created_at.astimezone(UTC).replace(tzinfo=None),
-            storable(training.folder),
-            json_text(training.config),
-        ]
-        con.execute("INSERT INTO trainings VALUES (?, ?, ?, ?, ?)", [*key, *values])
+        made, folder = stored_time(training.created_at), storable(training.folder)
+        values = [*key, training.owner, made, folder, json_text(training.config)]
+        con.execute("INSERT INTO trainings VALUES (?, ?, ?, ?, ?)", values)
     elif row != (training.owner,):
         raise RunNotFound(f"training {training.training_id} is another's; log it under an id of its own")
     [(n,)] = con.execute("SELECT count(*) FROM training_events WHERE training_id = ?", key).fetchall()

@@ -2,9 +2,8 @@
 
 Everything large (Q-values, texts, chunk tables) is cut into parts in one table, `blobs`, and referred to by
 number. DuckDB rewrites the last row group of a table at each checkpoint and reads strings of a row group
-together, so with whole blobs in the rows both grew with the log: after 960 steps of 160,000 chunks 2.3 s a
-checkpoint and up to a second to read a run, against 0.1 s and 0.02 s in parts; and damage to the file costs
-the runs within 8 MB of it.
+together: after 960 steps of 160,000 chunks whole blobs took 2.3 s a checkpoint and up to a second to read a
+run, against 0.1 s and 0.02 s in parts; and damage to the file costs the runs within 8 MB of it.
 
 A log of any earlier version is brought up to date in one transaction by what it lacks, so it is never between
 two versions. What a version had stays as it was: new columns and tables are added, none is changed.
@@ -14,9 +13,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
-
 from core.base.errors import LogError
+from core.runs.log.database import Connection, table_names
 
 VERSION = 11
 """Counts the additions since the first form of the tables."""
@@ -79,14 +77,9 @@ SCHEMA = """
         version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at TIMESTAMP NOT NULL);"""
 
 
-def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
+def version_of(connection: Connection, path: Path) -> int:
     """The log's version; 0 for a new file. Raises LogError for no log, or a newer version's."""
-    tables = {
-        name
-        for (name,) in connection.execute(
-            "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
-        ).fetchall()
-    }
+    tables = table_names(connection)
     if not tables:
         return 0
     if "migrations" not in tables:
@@ -100,7 +93,7 @@ def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
     return int(version)
 
 
-def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+def migrate(connection: Connection, path: Path) -> None:
     """Bring the log up to date, or leave it as it is."""
     if version_of(connection, path) == VERSION:
         return

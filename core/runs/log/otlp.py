@@ -1,9 +1,8 @@
 """Runs on their way to a receiver of OpenTelemetry traces.
 
-`Sender` sends each run of one's own some seconds after its end, from a thread of its own: a receiver that
-is slow, gone or wrong costs a run nothing, and is told of in one sentence of the process's log. Off unless
-QRAG_OTLP_ENDPOINT names a receiver. Runs of visitors are never sent by themselves. The exporter also reads
-its own variables (OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_CERTIFICATE).
+A receiver that is slow, gone or wrong costs a run nothing, and is told of in one sentence of the process's
+log. Off unless QRAG_OTLP_ENDPOINT names one. Runs of visitors are never sent by themselves. The exporter also
+reads its own variables (OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_CERTIFICATE).
 """
 
 from __future__ import annotations
@@ -84,9 +83,8 @@ class Receiver:
                 self.address, headers=self.headers, timeout=TIMEOUT, session=session, max_request_size=0
             )
             exporter.export(spans_of(run))
-        if (
-            not answers or answers[-1] >= 300
-        ):  # the exporter counts a redirection, which it does not follow, as taken
+        # the exporter counts a redirection, which it does not follow, as taken
+        if not answers or answers[-1] >= 300:
             why = f"status {answers[-1]}" if answers else "no answer"
             raise LogError(
                 f"the receiver of traces at {self.address.partition('?')[0]} did not take run"

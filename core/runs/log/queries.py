@@ -1,8 +1,7 @@
 """Every SQL statement that reads the log.
 
-And `RunReader`, the methods that the owner and a reader of the log share. A list holds the reader's own runs,
-and another's run opens by its id once it is shared. `owner` None is local mode and means the runs without an
-owner.
+A list holds the reader's own runs, and another's run opens by its id once it is shared. `owner` None is local
+mode and means the runs without an owner.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeAlias, TypeVar, get_args
+from typing import Any, Self, TypeAlias, TypeVar, get_args
 
 from core.base.errors import LogError, RunNotFound
-from core.base.events import RunStarted, StepScores, StepTaken, Stopped, event_from_json
 from core.methods.sparc.events import EndReason
-from core.runs.log.blobs import decode_scores, decode_table, decode_text
+from core.runs.log.blobs import decode_table, decode_text, read_event
 from core.runs.log.bounds import MAX_INTEGER
 from core.runs.log.database import Connection, storable
 from core.runs.log.records import (
@@ -59,7 +57,6 @@ _ROW = f"""
         (SELECT value FROM run_details d WHERE d.run_id = r.run_id AND d.name = 'answer') AS answer,
         label->>'$.answer' AS known_answer, coalesce(json_array_length(config, '$.searched'), 0) > 0 AS preview
     FROM runs r"""
-"""Columns by the names that `RunRow` has for them."""
 
 SORTS = {
     "question": "lower(query)",
@@ -87,9 +84,8 @@ _FILTERS = {
     "method": "method = $method",
     "checkpoint": "checkpoint = $checkpoint",
     "status": "status = $status",
-    "document": (
-        """run_id IN (SELECT run_id FROM run_documents WHERE sha256 = $document OR contains(lower(title), lower($document)))"""
-    ),
+    "document": """run_id IN (SELECT run_id FROM run_documents
+        WHERE sha256 = $document OR contains(lower(title), lower($document)))""",
     "since": "created_at >= $since",
     "until": "created_at < $until",
     "hit": f"CASE WHEN len({_SUPPORT}) > 0 THEN list_has_all({_KEPT}, {_SUPPORT}) END = $hit",
@@ -103,6 +99,16 @@ class RunReader(ABC):
     @abstractmethod
     def read(self, work: Callable[[Connection], T]) -> T:
         """`work` with a cursor over the log."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the file."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """What a statement brings, by the names of its columns."""
@@ -217,10 +223,8 @@ def rows_by_name(cursor: Connection) -> list[dict[str, Any]]:
 
 
 def _answered(detail: str | None) -> dict[str, Any]:
-    """What a reader was told and how sure it was, out of the answer that a run left: imported ones may hold
-    anything.
-    """
-    answer = json.loads(detail) if detail else None
+    """Out of the answer that a run left: what a reader was told, and how sure it was."""
+    answer = json.loads(detail) if detail else None  # imported ones may hold anything
     if not isinstance(answer, dict) or not isinstance(answer.get("text"), str):
         return {"answer": None}
     sure = answer.get("confidence")
@@ -250,13 +254,9 @@ def _sparc_ends(con: Connection, run_ids: Sequence[str]) -> dict[str, dict[str, 
 
 def _fetch_row(con: Connection, run_id: str, owner: str | None) -> dict[str, Any]:
     """What the table of runs has of one that `owner` may see. Raises RunNotFound."""
-    rows = rows_by_name(
-        con.execute(
-            f"SELECT * REPLACE (CASE WHEN {MINE} THEN owner END AS owner) FROM runs"
-            f" WHERE run_id = $run_id AND {VISIBLE}",
-            {"run_id": storable(run_id), "owner": owner},
-        )
-    )
+    columns = f"* REPLACE (CASE WHEN {MINE} THEN owner END AS owner)"
+    statement = f"SELECT {columns} FROM runs WHERE run_id = $run_id AND {VISIBLE}"
+    rows = rows_by_name(con.execute(statement, {"run_id": storable(run_id), "owner": owner}))
     if not rows:
         raise RunNotFound(
             f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it"
@@ -266,41 +266,39 @@ def _fetch_row(con: Connection, run_id: str, owner: str | None) -> dict[str, Any
 
 def _fetch_run(con: Connection, values: dict[str, Any], owner: str | None) -> LoggedRun:
     run_id = values["run_id"]
-    status, message, created_at, finished_at, shared = (
-        values.pop(name) for name in ("status", "message", "created_at", "finished_at", "shared")
-    )
+    created_at, finished_at = (values.pop(name) for name in ("created_at", "finished_at"))
+    state = {name: values.pop(name) for name in ("status", "message", "shared")}
     for name in ("config", "chunking", "label"):
         values[name] = values[name] and json.loads(values[name])
-    documents = con.execute(
-        "SELECT title, sha256, kind FROM run_documents JOIN documents USING (sha256) WHERE run_id = ?"
-        " ORDER BY position",
-        [run_id],
-    ).fetchall()
-    children = con.execute(
-        f"SELECT run_id FROM runs WHERE parent_run_id = $run_id AND {MINE} ORDER BY created_at, run_id",
-        {"run_id": run_id, "owner": owner},
-    ).fetchall()
+
+    def of_run(statement: str, **more: Any) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = con.execute(statement, {"run_id": run_id, **more}).fetchall()
+        return rows
+
+    documents = of_run(
+        "SELECT title, sha256, kind FROM run_documents JOIN documents USING (sha256) WHERE run_id = $run_id"
+        " ORDER BY position"
+    )
+    mine = f"SELECT run_id FROM runs WHERE parent_run_id = $run_id AND {MINE} ORDER BY created_at, run_id"
+    children = of_run(mine, owner=owner)
     record = RunRecord(**values, document_hashes=tuple(sha256 for _, sha256, _ in documents))
-    events = con.execute(
-        "SELECT event, q_values FROM events WHERE run_id = ? ORDER BY position", [run_id]
-    ).fetchall()
-    details = con.execute(
-        "SELECT name, value, blob FROM run_details WHERE run_id = ? ORDER BY name", [run_id]
-    ).fetchall()
+    events = of_run("SELECT event, q_values FROM events WHERE run_id = $run_id ORDER BY position")
+    details = of_run("SELECT name, value, blob FROM run_details WHERE run_id = $run_id ORDER BY name")
     run = LoggedRun(
         record=record,
         documents=tuple(LoggedDocument(*document) for document in documents),
         created_at=_utc(created_at),
         finished_at=finished_at and _utc(finished_at),
-        status=status,
-        message=message,
-        events=tuple(_event(con, event, blob_id, record.n_chunks) for event, blob_id in events),
+        events=tuple(
+            read_event(json.loads(event), _unpacked(con, blob, bytes), record.n_chunks)
+            for event, blob in events
+        ),
         details={
             name: json.loads(decode_text(_blob(con, blob)) if value is None else value)
             for name, value, blob in details
         },
-        shared=shared,
         children=tuple(child for (child,) in children),
+        **state,
     )
     _ = run.trace  # one that this program can't read is refused here
     return run
@@ -314,21 +312,15 @@ def _fetch_documents(con: Connection, run_id: str) -> tuple[LoggedDocument, ...]
     ).fetchall()
     return tuple(
         LoggedDocument(
-            title,
-            sha256,
-            kind,
-            None if text is None else decode_text(_blob(con, text)),
-            None if columns is None else decode_table(_blob(con, columns)),
+            title, sha256, kind, _unpacked(con, text, decode_text), _unpacked(con, columns, decode_table)
         )
         for title, sha256, kind, text, columns in rows
     )
 
 
-def _event(con: Connection, text: str, blob_id: int | None, n_chunks: int) -> StepTaken | Stopped:
-    scores = None if blob_id is None else StepScores(decode_scores(_blob(con, blob_id), n_chunks), None)
-    event = event_from_json({**json.loads(text), "scores": scores})
-    assert not isinstance(event, RunStarted)
-    return event
+def _unpacked(con: Connection, blob_id: int | None, read: Callable[[bytes], T]) -> T | None:
+    """What a blob holds; None without one."""
+    return None if blob_id is None else read(_blob(con, blob_id))
 
 
 def _blob(con: Connection, blob_id: int) -> bytes:

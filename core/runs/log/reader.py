@@ -39,20 +39,12 @@ class LogReader(RunReader):
         return f"another process owns the log: this is its snapshot, made {_ago(self.age_seconds)} ago"
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """`work` with a cursor."""
         return self._database.read(work)
 
     def close(self) -> None:
-        """Let go of the file."""
         self._database.close()
         if self._lock is not None:
             os.close(self._lock)
-
-    def __enter__(self) -> LogReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _ago(seconds: float) -> str:

@@ -1,7 +1,6 @@
 """What the log holds, as frozen data.
 
-A run, a page of runs, a document as it was read. The state of the random generator is not kept: the agent
-draws each step from (seed, step), so seed and step suffice.
+The state of the random generator is not kept: the agent draws each step from (seed, step), which suffice.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Literal, get_args
 
 from core.base.config import MAX_SEED, EpisodeConfig
@@ -28,7 +28,6 @@ DetailName = Literal["answer", "cited", "sparc", "set", "imported"]
 a set of RES-RAG with the JSON-LD of its documents, and all that another retriever returned."""
 
 MAX_PAGE = 1000
-"""Most runs one search returns."""
 
 MAX_DETAIL_BYTES = 1_000_000
 """Longest JSON of one detail."""
@@ -149,7 +148,6 @@ class LoggedRun:
     """None while it goes on."""
     status: Status = "running"
     message: str | None = None
-    """Why it failed, in a sentence."""
     events: tuple[StepTaken | Stopped, ...] = ()
     """All but the first, in order."""
     details: Mapping[DetailName, dict[str, Any]] = field(default_factory=dict)
@@ -183,15 +181,14 @@ class LoggedRun:
         return tuple(document.title for document in self.documents)
 
     def without_text(self) -> LoggedRun:
-        """The run without document text, text of chunks, the known answer, chunk tables, which hold headings,
-        and details, which quote; titles, the question and the ids of support stay.
+        """Without texts of documents and chunks, the known answer, chunk tables, which hold headings, and
+        details, which quote; titles, the question and the ids of support stay.
         """
         documents = tuple(replace(document, text=None, table=None) for document in self.documents)
         events = tuple(
             replace(event, text="") if isinstance(event, StepTaken) else event for event in self.events
         )
-        label = label_of(support_of(self), "", marked=was_marked(self))
-        record = replace(self.record, label=label)
+        record = replace(self.record, label=label_of(support_of(self), "", marked=was_marked(self)))
         return replace(self, record=record, documents=documents, events=events, details={})
 
     def to_json(self) -> dict[str, Any]:
@@ -233,7 +230,6 @@ class RunRow:
     n_support: int | None
     """Support chunks of a labelled question; None where they are not known."""
     n_found: int | None
-    """How many of them the run chose and kept."""
     answer: str | None = None
     """What was answered from its evidence, empty for no reliable answer; None where nothing was read."""
     confidence: float | None = None
@@ -250,11 +246,10 @@ class RunRow:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; times in ISO 8601."""
-        finished_at = self.finished_at.isoformat() if self.finished_at else None
         return asdict(self) | {
             "titles": list(self.titles),
             "created_at": self.created_at.isoformat(),
-            "finished_at": finished_at,
+            "finished_at": self.finished_at.isoformat() if self.finished_at else None,
         }
 
 
@@ -345,13 +340,8 @@ def was_marked(run: LoggedRun) -> bool:
 
 def label_of(support: Sequence[int], answer: str, *, marked: bool = False) -> dict[str, Any] | None:
     """What the log keeps of a labelled question; None for one without support. marked: by the run's owner."""
-    if not support:
-        return None
-    return {
-        "support": list(support),
-        **({"answer": answer} if answer else {}),
-        **({"marked": True} if marked else {}),
-    }
+    label = {"support": list(support), "answer": answer, "marked": marked}
+    return {name: value for name, value in label.items() if value} if support else None
 
 
 @dataclass(frozen=True)
@@ -368,7 +358,7 @@ def borders_of(documents: Sequence[LoggedDocument], n_chunks: int) -> list[int]:
     """(documents + 1) first chunk ids; empty where the tables don't say."""
     sizes = [len(document.table) for document in documents if document.table is not None]
     whole = len(sizes) == len(documents) and sum(sizes) == n_chunks
-    return [sum(sizes[:i]) for i in range(len(sizes) + 1)] if whole else []
+    return [0, *accumulate(sizes)] if whole else []
 
 
 def place_of(chunk_id: int, documents: Sequence[LoggedDocument], borders: Sequence[int]) -> Place | None:
@@ -377,19 +367,13 @@ def place_of(chunk_id: int, documents: Sequence[LoggedDocument], borders: Sequen
         table = documents[document].table
         if table is not None and first <= chunk_id < borders[document + 1]:
             row = chunk_id - first
-            return Place(
-                document,
-                int(table.start[row]),
-                int(table.end[row]),
-                table.heading_paths[table.heading_code[row]],
-            )
+            start, end = int(table.start[row]), int(table.end[row])
+            return Place(document, start, end, table.heading_paths[table.heading_code[row]])
     return None
 
 
 def sparc_trace_of(run: LoggedRun) -> SparcTrace | None:
-    """The branches of a run; None where it has none, as a run of another method and one that came without
-    texts. Raises LogError when they are damaged.
-    """
+    """The branches of a run; None for another method's or one without texts. Raises LogError for damage."""
     value = run.details.get("sparc")
     if value is None:
         return None
@@ -407,7 +391,7 @@ def sparc_trace_of(run: LoggedRun) -> SparcTrace | None:
 
 
 def readable_branches(run: LoggedRun) -> SparcTrace | None:
-    """The branches of a run where they can be read, for what is drawn or sent without them, too."""
+    """The branches of a run where they can be read."""
     try:
         return sparc_trace_of(run)
     except LogError:

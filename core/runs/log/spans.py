@@ -1,8 +1,8 @@
 """A logged run as OpenInference spans.
 
-One CHAIN, under it one RETRIEVER a step; of a SPARC run a CHAIN a round and a RETRIEVER a branch. The trace
-has the run's id, and ids of spans follow from it, so that a run that is sent twice is the same trace. Spans
-follow each other by the time that looks took: how long a person thought between two steps is in none of them.
+One CHAIN, under it one RETRIEVER a step; of a SPARC run a CHAIN a round and a RETRIEVER a branch. Ids follow
+from the run's, so that a run that is sent twice is the same trace. Spans follow each other by the time that
+looks took: how long a person thought between two steps is in none of them.
 """
 
 from __future__ import annotations
@@ -61,15 +61,14 @@ def _span(
     if parent is None and run.status != "complete":
         why = f"{run.status}: {run.message or 'it did not come to its end'}"
         status = Status(StatusCode.ERROR, storable(why))
+    words = {key: storable(value) for key, value in attributes.items() if isinstance(value, str)}
     return ReadableSpan(
         name,
         context(_ROOT if parent is None else name),
         parent=None if parent is None else context(parent),
         resource=Resource({"service.name": PROJECT, "openinference.project.name": PROJECT}),
         instrumentation_scope=InstrumentationScope(PROJECT),
-        attributes={
-            key: storable(value) if isinstance(value, str) else value for key, value in attributes.items()
-        },
+        attributes={**attributes, **words},
         status=status,
         start_time=start,
         end_time=end,
@@ -77,7 +76,6 @@ def _span(
 
 
 def _run_facts(run: LoggedRun, trace: SparcTrace | None) -> dict[str, Any]:
-    """What decided how the run went, and how it ended."""
     record, stopped = run.record, trace.stopped if trace and trace.stopped else run.trace.stopped
     return {
         "method": record.method,
@@ -103,13 +101,12 @@ def _outcome(run: LoggedRun) -> str:
 
 
 def _steps(run: LoggedRun, start: int) -> Iterator[ReadableSpan]:
-    before: list[int] = []
     borders = borders_of(run.documents, run.record.n_chunks)
-    for step in run.trace.steps:
+    for i, step in enumerate(run.trace.steps):
         end = start + int(step.milliseconds * _NANOSECONDS)
         metadata = {
             "step": step.step,
-            "chosen_before": list(before),
+            "chosen_before": list(run.trace.chosen[:i]),
             "chosen_by": step.chosen_by,
             "probability": step.probability,
             "state_value": step.state_value,
@@ -118,7 +115,6 @@ def _steps(run: LoggedRun, start: int) -> Iterator[ReadableSpan]:
         hits = [Hit(step.chunk_id, step.q_value, step.text)]
         attributes = _retriever(run, run.record.query, hits, borders) | {_METADATA: _json(metadata)}
         yield _span(run, f"step {step.step}", _ROOT, start, end, attributes)
-        before.append(step.chunk_id)
         start = end
 
 
@@ -155,13 +151,14 @@ def _round_facts(turn: SparcRound) -> dict[str, Any]:
 
 
 def _branch_facts(branch: SparcBranch) -> dict[str, Any]:
+    answered, judged = branch.answered, branch.judged
     return {
         "strategy": branch.query.strategy,
         "reason": branch.query.reason,
-        "answer": branch.answered.answer if branch.answered else None,
-        "confidence": branch.answered.confidence if branch.answered else None,
-        "verdict": branch.judged.verdict if branch.judged else None,
-        "why": branch.judged.reason if branch.judged else None,
+        "answer": answered and answered.answer,
+        "confidence": answered and answered.confidence,
+        "verdict": judged and judged.verdict,
+        "why": judged and judged.reason,
     }
 
 

@@ -1,8 +1,7 @@
 """A person's own SQL over the log.
 
-Asked of a snapshot, in a child process (`core.runs.sql_worker`) that can touch nothing else, within bounds
-of time, memory and length. For local mode only: a snapshot holds everybody's runs, and no SQL is filtered by
-owner.
+Asked of a snapshot, in a child process (`core.runs.sql_worker`) that can touch nothing else. For local mode
+only: a snapshot holds everybody's runs, and no SQL is filtered by owner.
 """
 
 from __future__ import annotations
@@ -18,15 +17,11 @@ from core.base.child import ChildEnded, ask_once
 from core.base.errors import BadRequest, LogError
 from core.runs.log.database import CATALOG
 from core.runs.log.store import ExperimentLog, snapshot_of
+from core.runs.sql_worker import MAX_CHARACTERS
+from core.runs.sql_worker import MAX_ROWS as MAX_ROWS
 
 MAX_SECONDS = 5
 """Wall clock of a query, the start of its process included."""
-MAX_ROWS = 1_000
-MAX_COLUMNS = 64
-MAX_CELL = 2_000
-"""Characters of a cell; the rest is left out."""
-MAX_CHARACTERS = 4_000_000
-"""Of all cells together; rows after that are left out."""
 MAX_SQL_CHARACTERS = 20_000
 
 _MAX_ANSWER_BYTES = 12 * MAX_CHARACTERS
@@ -68,9 +63,7 @@ class SqlResult:
     columns: tuple[str, ...]
     rows: tuple[tuple[str | None, ...], ...]
     more: bool
-    """Whether rows were left out."""
     made_at: datetime
-    """When the snapshot was made."""
     milliseconds: float
 
 
@@ -108,24 +101,10 @@ def _ask(path: Path, sql: str) -> dict[str, Any]:
         if time.monotonic() > until:
             raise TimeoutError
 
-    order = {
-        "path": str(path),
-        "catalog": CATALOG,
-        "sql": sql,
-        "max_rows": MAX_ROWS,
-        "max_columns": MAX_COLUMNS,
-        "max_cell": MAX_CELL,
-        "max_characters": MAX_CHARACTERS,
-    }
+    order = {"path": str(path), "catalog": CATALOG, "sql": sql}
+    worker = "core.runs.sql_worker"
     try:
-        _, text = ask_once(
-            "core.runs.sql_worker",
-            order,
-            b"",
-            on_time,
-            seconds=MAX_SECONDS,
-            most_bytes=_MAX_ANSWER_BYTES,
-        )
+        _, text = ask_once(worker, order, b"", on_time, seconds=MAX_SECONDS, most_bytes=_MAX_ANSWER_BYTES)
     except OSError as error:
         raise LogError(
             f"no process for the query could be started ({error.strerror}); close something and try again"

@@ -1,8 +1,8 @@
 """Every SQL statement that changes the log.
 
 Each function runs inside the transaction of its caller. A finished run takes no more events, and only its
-owner shares or deletes it. Strings go in as parameters, never into the statement.
-Half a surrogate pair, which DuckDB refuses, becomes a question mark.
+owner shares or deletes it. Strings go in as parameters, never into the statement. Half a surrogate pair,
+which DuckDB refuses, becomes a question mark.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from core.base.batches import batches
@@ -45,22 +46,16 @@ def insert_run(
         **{name: json_text(told[name]) for name in ("config", "chunking", "label") if told[name] is not None},
         "status": "running",
         "shared": False,
-        "created_at": created_at.replace(tzinfo=None),
+        "created_at": stored_time(created_at),
     }
     columns = ", ".join(values)
     con.execute(f"INSERT INTO runs ({columns}) VALUES ({', '.join('$' + name for name in values)})", values)
     for position, document in enumerate(documents):
         insert_document(con, document)
+        title, table = storable(document.title), _insert_table(con, document)
         con.execute(
             "INSERT INTO run_documents VALUES (?, ?, ?, ?, ?, ?)",
-            [
-                record.run_id,
-                position,
-                document.sha256,
-                storable(document.title),
-                _insert_table(con, document),
-                document.withheld,
-            ],
+            [record.run_id, position, document.sha256, title, table, document.withheld],
         )
 
 
@@ -68,8 +63,7 @@ def copy_parent_steps(con: Connection, record: RunRecord) -> None:
     """The steps a child run keeps of its parent, where they are missing and its owner may see the parent; so
     no run needs another to be read.
 
-    All of them or none: a file may name a parent that has fewer, and a gap among a run's steps could not be
-    read back.
+    All of them or none: a file may name a parent that has fewer, and a gap could not be read back.
     """
     if record.parent_run_id is None:
         return
@@ -109,10 +103,9 @@ def insert_document(con: Connection, document: LoggedDocument) -> None:
     row = con.execute("SELECT text IS NOT NULL FROM documents WHERE sha256 = ?", [document.sha256]).fetchone()
     if row == (True,) or (row is not None and document.text is None):
         return
-    try:
+    text = None
+    with suppress(UnicodeEncodeError):
         text = None if document.text is None else insert_blob(con, encode_text(document.text))
-    except UnicodeEncodeError:
-        text = None
     if row is None:
         con.execute("INSERT INTO documents VALUES (?, ?, ?)", [document.sha256, document.kind, text])
     else:
@@ -166,7 +159,7 @@ def finish_run(
     _change(
         con,
         "UPDATE runs SET status = ?, message = ?, finished_at = ? WHERE run_id = ? AND status = 'running'",
-        [status, None if message is None else storable(message), finished_at.replace(tzinfo=None), run_id],
+        [status, None if message is None else storable(message), stored_time(finished_at), run_id],
         f"run {run_id} can't be finished: it was not started, or is finished already",
     )
 
@@ -175,7 +168,7 @@ def fail_interrupted(con: Connection, at: datetime) -> None:
     """Close the runs that a process left open when it ended."""
     con.execute(
         "UPDATE runs SET status = 'failed', message = ?, finished_at = ? WHERE status = 'running'",
-        [INTERRUPTED, at.replace(tzinfo=None)],
+        [INTERRUPTED, stored_time(at)],
     )
 
 
@@ -186,9 +179,7 @@ def share_run(con: Connection, run_id: str, owner: str | None) -> None:
 
 
 def delete_run(con: Connection, run_id: str, owner: str | None) -> str:
-    """Removes a run, and texts and tables no other run needs; its id. Its children keep the steps they
-    share.
-    """
+    """Removes a run, and texts and tables no other run needs; its id. Children keep the steps they share."""
     delete = "DELETE FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?"
     _change(con, delete, [storable(run_id), owner], f"there is no run {run_id[:64]!r} of yours to delete")
     drop_unused(con)
@@ -209,7 +200,7 @@ _LEFT_BEHIND = {"runs": "owner IS NOT NULL AND coalesce(finished_at, created_at)
 
 def expire(con: Connection, before: datetime) -> frozenset[str] | None:
     """Deletes what visitors left behind; the ids of the runs, None where there was nothing."""
-    value = {"before": before}
+    value = {"before": stored_time(before)}
     runs = con.execute(f"SELECT run_id FROM runs WHERE {_LEFT_BEHIND['runs']}", value).fetchall()
     changed = [
         con.execute(f"DELETE FROM {table} WHERE {old}", value).fetchone()
@@ -249,6 +240,11 @@ def insert_blob(con: Connection, data: bytes) -> int:
         {"id": blob_id, "parts": parts},
     )
     return int(blob_id)
+
+
+def stored_time(moment: datetime) -> datetime:
+    """A time as the log has it: UTC without saying so."""
+    return moment.astimezone(UTC).replace(tzinfo=None)
 
 
 def json_text(value: Any) -> str:

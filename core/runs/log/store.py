@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -24,7 +24,7 @@ from core.runs.log import statements
 from core.runs.log.database import Connection, Database, explain
 from core.runs.log.inbox import InboxLog, inbox_of
 from core.runs.log.lock import LogOwned, lock_as_owner
-from core.runs.log.measurements import PATTERNS, Evaluation, Training, insert, take_in
+from core.runs.log.measurements import Evaluation, Training, insert, take_in
 from core.runs.log.migrations import migrate
 from core.runs.log.otlp import Receiver, Sender
 from core.runs.log.queries import WritableLog
@@ -42,6 +42,9 @@ from core.runs.log.wire import MalformedRuns
 from core.runs.log.writer import QueuedWork, Writer
 
 T = TypeVar("T")
+
+KINDS = ("jsonl", "evaluation", "training")
+"""How names of inbox files end."""
 
 _logger = logging.getLogger(__name__)
 
@@ -103,12 +106,6 @@ class ExperimentLog(WritableLog):
             os.close(self._lock)
             self._lock = -1
 
-    def __enter__(self) -> ExperimentLog:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def start(
         self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None
     ) -> None:
@@ -128,10 +125,7 @@ class ExperimentLog(WritableLog):
 
     def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
         """Put a JSON object beside a run of `owner`, instead of an earlier one of that name, and wait for the
-        commit.
-
-        An answer also after the run's end, anything else only while it goes on. Raises RunNotFound, LogError
-        when it is too long or too late.
+        commit. Raises RunNotFound, LogError when it is too long or, for a SPARC trace, the run is over.
         """
         text = detail_json(name, value)
         self.write(lambda con: statements.attach_detail(con, run_id, name, text, owner))
@@ -141,7 +135,7 @@ class ExperimentLog(WritableLog):
         finished_at = now()
 
         def apply(con: Connection) -> None:
-            broken = self._writer.broken(run_id)
+            broken = self._writer.broken.get(run_id)
             if broken is None:
                 statements.finish_run(con, run_id, status, message, finished_at)
             else:
@@ -175,8 +169,8 @@ class ExperimentLog(WritableLog):
         return self._writer.call(work)
 
     def remove(self, work: Callable[[Connection], T | None]) -> T | None:
-        """`work` deletes, or returns None where there was nothing. What it deletes leaves the snapshot at once
-        and the file when that is next copied, closed or opened. Raises LogError.
+        """See `WritableLog`. What it deletes leaves the snapshot at once, and the file when that is next
+        copied, closed or opened.
         """
 
         def apply(con: Connection) -> T | None:
@@ -200,21 +194,16 @@ class ExperimentLog(WritableLog):
         self.remove(lambda con: statements.delete_run(con, run_id, owner))
 
     def expire(self, before: datetime) -> frozenset[str]:
-        """Deletes visitors' runs that ended, and evaluations, trainings and marked questions that were made,
-        before a moment (with its time zone); the ids of the runs.
-
-        Age counts from a run's end, or from its beginning while nobody ended it; sharing doesn't lengthen it.
-        Documents that nobody refers to any more go, and the snapshot. Raises LogError.
+        """Deletes visitors' runs that ended (or began, where nobody ended them) before a moment with its time
+        zone, and their evaluations, trainings and marked questions; the ids of the runs. Sharing doesn't
+        lengthen a run's life. Documents that nobody refers to any more go, and the snapshot. Raises LogError.
         """
-        moment = before.astimezone(UTC).replace(tzinfo=None)
-        return self.remove(lambda con: statements.expire(con, moment)) or frozenset()
+        return self.remove(lambda con: statements.expire(con, before)) or frozenset()
 
     def snapshot(self) -> Path:
-        """Copy the log to `<log>.snapshot` for readers in other processes; the old one is replaced when the
-        new one is whole.
-
-        It has everything queued before; where the disk is too full to fold that into the log, only what was
-        folded earlier. What was deleted is not in it. Raises LogError.
+        """Copy the log to `<log>.snapshot` for readers in other processes, with everything queued before;
+        where the disk is too full to fold that into the log, only what was folded earlier. The old one is
+        replaced when the new one is whole; what was deleted is not in it. Raises LogError.
         """
         target, fresh = snapshot_of(self.path), Path(f"{self.path}.snapshot.tmp")
         with self._snapshot:
@@ -243,9 +232,7 @@ class ExperimentLog(WritableLog):
         and the others come in all the same. Both are told in the process's log.
         """
         count = 0
-        for path in sorted(
-            path for pattern in ("*.jsonl", *PATTERNS) for path in inbox_of(self.path).glob(pattern)
-        ):
+        for path in sorted(path for kind in KINDS for path in inbox_of(self.path).glob(f"*.{kind}")):
             try:
                 count += self._take_in(path)
             except Exception as error:  # whatever it is, the next file may be better
@@ -254,9 +241,8 @@ class ExperimentLog(WritableLog):
 
     def _take_in(self, path: Path) -> int:
         try:
-            count = (
-                import_runs(self, path, keep_owner=True) if path.suffix == ".jsonl" else take_in(self, path)
-            )
+            is_runs = path.suffix == ".jsonl"
+            count = import_runs(self, path, keep_owner=True) if is_runs else take_in(self, path)
         except (MalformedRuns, RunNotFound) as error:  # or another's training
             _logger.warning("set aside as %s.rejected: %s", path, error)
             os.replace(path, f"{path}.rejected")
@@ -273,8 +259,8 @@ RunLog: TypeAlias = ExperimentLog | InboxLog
 
 
 def open_log(path: Path) -> RunLog:
-    """The log itself if nobody owns it, else its inbox; either sends finished runs on as traces where the
-    environment names a receiver. Raises BadRequest where it names none that could be one.
+    """The log itself if nobody owns it, else its inbox; either sends finished runs on where the environment
+    names a receiver of traces. Raises BadRequest where it names none that could be one.
     """
     receiver = Receiver.of_environment()
     try:

@@ -1,8 +1,7 @@
-"""Whole runs out of the log and into another.
+"""Whole runs out of the log and into another, and their tables.
 
-What every export is made of, the tables of runs and steps, and what an exported file brings. Who may export
-what is decided by the queries, as for every reader. CSV cells that a spreadsheet would run as formulas are
-disarmed with an apostrophe.
+Who may export what is decided by the queries, as for every reader. CSV cells that a spreadsheet would run as
+formulas are disarmed with an apostrophe.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def import_runs(
 ) -> int:
     """Take in the runs of an exported JSON file as `owner`'s, or with `keep_owner` those of an inbox or a copy
     as their own owners'; how many were new. A run whose id is taken is left as it stands; where it is another
-    owner's, who is nobody's business, the importer's gets an id of its own, the same each time.
+    owner's, the importer's gets an id of its own, the same each time.
 
     The whole file is checked, and each run shown to `admit`, which may raise, before the first enters. Raises
     MalformedRuns when anything in it is not as it should be.
@@ -126,12 +125,8 @@ def ended_ids(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) 
     if run_ids is not None:
         where = NAMED
         values["ids"] = [storable(run_id) for run_id in run_ids]
-    status = {
-        row["run_id"]: row["status"]
-        for row in log.rows(
-            f"SELECT run_id, status FROM runs WHERE {where} ORDER BY created_at DESC, run_id", values
-        )
-    }
+    rows = log.rows(f"SELECT run_id, status FROM runs WHERE {where} ORDER BY created_at DESC, run_id", values)
+    status = {row["run_id"]: row["status"] for row in rows}
     missing = {*(run_ids or ())} - status.keys()
     if missing:
         raise RunNotFound(f"there is no run {min(missing)[:64]!r} that you may open; check the id")
@@ -142,15 +137,9 @@ def ended_ids(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) 
 
 
 def send_runs(
-    log: RunReader,
-    run_ids: Sequence[str] | None,
-    receiver: Receiver,
-    *,
-    include_text: bool = True,
+    log: RunReader, run_ids: Sequence[str] | None, receiver: Receiver, *, include_text: bool = True
 ) -> int:
-    """Send runs that have ended to a receiver of traces; returns how many. Raises LogError at the first that
-    it doesn't take.
-    """
+    """Send runs that have ended; returns how many. Raises LogError at the first that is not taken."""
     ids = ended_ids(log, run_ids, None)
     for run in whole_runs(log, ids, include_text, None):
         receiver.send(run)

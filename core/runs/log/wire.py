@@ -3,8 +3,8 @@
 What exports, imports and the inbox are made of. A run is a `run` line, a `document` line for each text that
 no earlier run of the file brought, its `event` and `detail` lines and an `end` line; arrays are base64 of
 the log's own blobs, so nothing is lost. Whoever wrote a file is not trusted: every line has a bound, every
-field a type, numbers and dates have bounds (`core.runs.log.bounds`), fields that don't exist are refused,
-texts must fit their hashes, and nothing is unpickled.
+field a type, numbers and dates have bounds (`core.runs.log.bounds`), texts must fit their hashes, and nothing
+is unpickled.
 """
 
 from __future__ import annotations
@@ -22,24 +22,17 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, V
 
 from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.errors import LogError, first_problem
-from core.base.events import StepScores, StepTaken, Stopped, event_from_json, event_to_json
+from core.base.events import StepTaken, Stopped, event_to_json
 from core.base.types import CHUNK_TYPES, Document, DocumentKind
-from core.runs.log.blobs import MAX_CHUNKS, decode_scores, decode_table, encode_scores, encode_table
+from core.runs.log.blobs import MAX_CHUNKS, decode_table, encode_scores, encode_table, read_event
 from core.runs.log.bounds import check_bounds
-from core.runs.log.records import (
-    DetailName,
-    FinalStatus,
-    LoggedDocument,
-    LoggedRun,
-    RunRecord,
-    detail_json,
-)
+from core.runs.log.database import storable
+from core.runs.log.records import DetailName, FinalStatus, LoggedDocument, LoggedRun, RunRecord, detail_json
 
 MAX_LINE_BYTES = 512 << 20
 """Longest line read; a document of 10 million tokens takes some 60 MB."""
 
 MAX_EVENTS = 100_000
-"""Most events of one run."""
 
 MAX_TABLE_CHUNKS = 4_000_000
 """Most chunks of one document: sentences of five tokens in the longest that is read."""
@@ -57,13 +50,10 @@ class MalformedRuns(LogError):
 def _strict_model(cls: type, leave_out: set[str]) -> Any:
     """A checking twin of a dataclass, so that its fields are listed once."""
     hints = get_type_hints(cls)
+    parts = [part for part in fields(cls) if part.name not in leave_out]
+    needed = {part.name for part in parts if part.default is MISSING or part.name == "event"}
     kinds: dict[str, Any] = {
-        part.name: (
-            hints[part.name],
-            ... if part.default is MISSING or part.name == "event" else part.default,
-        )
-        for part in fields(cls)
-        if part.name not in leave_out
+        part.name: (hints[part.name], ... if part.name in needed else part.default) for part in parts
     }
     return create_model(cls.__name__, __config__=_STRICT, **kinds)
 
@@ -133,52 +123,38 @@ _Line: TypeAdapter[Any] = TypeAdapter(
 
 
 def run_lines(run: LoggedRun, texts_written: set[str], *, with_owner: bool = False) -> Iterator[str]:
-    """The lines of a run that has ended. Texts whose hash is in `texts_written` are left out, others are
-    added to it.
-    """
+    """The lines of a run that has ended, without texts whose hash is in `texts_written`; others are added."""
     assert run.finished_at is not None
-    references = [_reference(document) for document in run.documents]
     record = run.record.to_json()
     owner = record.pop("owner")
     yield _json(
-        {
-            "line": "run",
-            "format": 1,
-            "record": record,
-            "owner": owner if with_owner else None,
-            "documents": references,
-            "created_at": run.created_at.isoformat(),
-        }
+        "run",
+        format=1,
+        record=record,
+        owner=owner if with_owner else None,
+        documents=[_reference(document) for document in run.documents],
+        created_at=run.created_at.isoformat(),
     )
     for document in run.documents:
         if document.text is not None and document.sha256 not in texts_written:
             texts_written.add(document.sha256)
-            yield _json({"line": "document", "sha256": document.sha256, "text": document.text})
+            yield _json("document", sha256=document.sha256, text=document.text)
     for event in run.events:
         scores = None if event.scores is None else _base64(encode_scores(event.scores.q_values))
-        yield _json({"line": "event", "event": event_to_json(event), "q_values": scores})
+        yield _json("event", event=event_to_json(event), q_values=scores)
     for name, value in run.details.items():
-        yield _json({"line": "detail", "name": name, "value": value})
-    yield _json(
-        {
-            "line": "end",
-            "status": run.status,
-            "message": run.message,
-            "finished_at": run.finished_at.isoformat(),
-            "n_events": len(run.events),
-        }
-    )
+        yield _json("detail", name=name, value=value)
+    ended = run.finished_at.isoformat()
+    yield _json("end", status=run.status, message=run.message, finished_at=ended, n_events=len(run.events))
 
 
 def _reference(document: LoggedDocument) -> dict[str, Any]:
-    table = None if document.table is None else _base64(encode_table(document.table))
-    withheld = {"withheld": True} if document.text is None else {}
     return {
         "title": document.title,
         "sha256": document.sha256,
         "kind": document.kind,
-        "table": table,
-        **withheld,
+        "table": None if document.table is None else _base64(encode_table(document.table)),
+        **({"withheld": True} if document.text is None else {}),
     }
 
 
@@ -240,18 +216,16 @@ def _finished(lines: list[Any], keep_owner: bool, brought: set[str]) -> LoggedRu
     texts = {line.sha256: line.text for line in lines if isinstance(line, _DocumentLine)}
     brought |= texts.keys() & set(record.document_hashes)
     documents = tuple(
-        _document(reference, texts.get(reference.sha256), record.n_chunks, brought)
-        for reference in head.documents
+        _document(named, texts.get(named.sha256), record.n_chunks, brought) for named in head.documents
     )
     if tuple(document.sha256 for document in documents) != record.document_hashes:
         raise MalformedRuns("the documents are not those of document_hashes, in that order")
     _check_tables(documents, record.n_chunks)
-    n_scores = record.n_chunks * sum(
-        isinstance(line, _EventLine) and line.q_values is not None for line in lines
-    )
+    event_lines = [line for line in lines if isinstance(line, _EventLine)]
+    n_scores = record.n_chunks * sum(line.q_values is not None for line in event_lines)
     if n_scores > MAX_SCORES:
         raise MalformedRuns(f"the run has {n_scores:,} Q-values, more than {MAX_SCORES:,}")
-    events = tuple(_event(line, record.n_chunks) for line in lines if isinstance(line, _EventLine))
+    events = tuple(_event(line, record.n_chunks) for line in event_lines)
     _check_order(events, end.n_events, record)
     return LoggedRun(
         record=record,
@@ -301,16 +275,13 @@ def _check_tables(documents: tuple[LoggedDocument, ...], n_chunks: int) -> None:
         table = document.table
         if table is None or not len(table):
             continue
-        ends_at = int(table.end.max()) if document.text is None else len(document.text)
-        apart = (table.start <= table.end).all() and (
-            table.end[:-1] <= table.start[1:]
-        ).all()  # else a short text could hold chunks without end
-        inside = apart and table.start.min() >= 0 and table.end.max() <= ends_at
-        if (
-            not inside
-            or table.type_code.max() >= len(CHUNK_TYPES)
-            or table.n_tokens.min() < 0
-            or not 0 <= table.heading_code.min() <= table.heading_code.max() < len(table.heading_paths)
+        starts, ends, headings = table.start, table.end, table.heading_code
+        # else a short text could hold chunks without end
+        apart = (starts <= ends).all() and (ends[:-1] <= starts[1:]).all()
+        inside = starts.min() >= 0 and (document.text is None or ends.max() <= len(document.text))
+        kinds = table.type_code.max() < len(CHUNK_TYPES) and table.n_tokens.min() >= 0
+        if not (
+            apart and inside and kinds and 0 <= headings.min() <= headings.max() < len(table.heading_paths)
         ):
             raise MalformedRuns(f"the chunk table of document {document.title[:80]!r} does not fit its text")
 
@@ -318,19 +289,15 @@ def _check_tables(documents: tuple[LoggedDocument, ...], n_chunks: int) -> None:
 def _document(reference: _DocumentRef, text: str | None, n_chunks: int, brought: set[str]) -> LoggedDocument:
     if text is not None and Document(reference.title, text, reference.kind).sha256 != reference.sha256:
         raise MalformedRuns(f"the text of document {reference.title[:80]!r} does not fit its hash")
-    table = None
-    if reference.table is not None:
-        table = decode_table(_bytes(reference.table), min(n_chunks, MAX_TABLE_CHUNKS))
+    most = min(n_chunks, MAX_TABLE_CHUNKS)
+    table = None if reference.table is None else decode_table(_bytes(reference.table), most)
     withheld = reference.withheld or reference.sha256 not in brought
     return LoggedDocument(reference.title, reference.sha256, reference.kind, text, table, withheld)
 
 
 def _event(line: _EventLine, n_chunks: int) -> StepTaken | Stopped:
-    scores = (
-        None if line.q_values is None else StepScores(decode_scores(_bytes(line.q_values), n_chunks), None)
-    )
-    event = event_from_json({**line.event.model_dump(), "scores": scores})
-    assert isinstance(event, StepTaken | Stopped)
+    blob = None if line.q_values is None else _bytes(line.q_values)
+    event = read_event(line.event.model_dump(), blob, n_chunks)
     if event.chunk_id is not None and not 0 <= event.chunk_id < n_chunks:
         raise MalformedRuns(f"chunk {event.chunk_id} must be between 0 and {n_chunks - 1}")
     return event
@@ -350,9 +317,7 @@ def _check_order(events: tuple[StepTaken | Stopped, ...], n_events: int, record:
 
 
 def _check_end(stopped: Stopped, n_steps: int, n_chunks: int) -> None:
-    """What the log and the views rely on: all steps counted, in a review a value a step, and
-    nothing taken back without one.
-    """
+    """All steps are counted, a review has a value a step, and nothing is taken back without one."""
     if stopped.n_steps != n_steps:
         raise MalformedRuns(f"the run stopped after {stopped.n_steps} steps instead of {n_steps}")
     inside = all(0 <= chunk_id < n_chunks for chunk_id in stopped.taken_back)
@@ -378,8 +343,8 @@ _LINE_ENDS = ("\u0085", "\u2028", "\u2029")
 """What some readers take for the end of a line, and JSON doesn't escape by itself."""
 
 
-def _json(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace").decode()
+def _json(line: str, **values: Any) -> str:
+    text = storable(json.dumps({"line": line, **values}, ensure_ascii=False, allow_nan=False))
     for character in _LINE_ENDS:
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text + "\n"

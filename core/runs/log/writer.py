@@ -1,9 +1,8 @@
 """The one thread that writes.
 
-Takes what is queued, commits it, and survives what fails. A transaction has everything that waits when it
-begins, so an idle log commits a step at once and a busy one many together. A work item that fails breaks
-its own run only: later events of that run are dropped, its end is recorded as failed with the reason, and
-the next `flush` raises it.
+A transaction has everything that waits when it begins, so an idle log commits a step at once and a busy one
+many together. A work item that fails breaks its own run only: later events of that run are dropped, its end
+is recorded as failed with the reason, and the next `flush` raises it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ QUEUE_ITEMS = 256
 """Most work items that wait; beyond it `submit` waits too, so that a slow disk can't fill the memory."""
 
 BATCH_ITEMS = 32
-"""Most work items of one transaction."""
 
 _logger = logging.getLogger(__name__)
 
@@ -48,7 +46,8 @@ class Writer:
         self._database = database
         self._queue: queue.Queue[QueuedWork | Future[None] | None] = queue.Queue(QUEUE_ITEMS)
         """A future asks for the log to be folded; None ends the thread."""
-        self._broken: dict[str, str] = {}
+        self.broken: dict[str, str] = {}
+        """By run why events of it are missing."""
         self._failure: LogError | None = None
         self._closing = threading.Lock()
         self._closed = False
@@ -79,10 +78,6 @@ class Writer:
         failure, self._failure = self._failure, None
         return failure
 
-    def broken(self, run_id: str) -> str | None:
-        """Why events of this run are missing, or None."""
-        return self._broken.get(run_id)
-
     def close(self) -> None:
         """Finish what is queued and end the thread."""
         with self._closing:
@@ -106,7 +101,7 @@ class Writer:
                 folded.set_result(None)
 
     def _commit(self, batch: list[QueuedWork]) -> None:
-        works = [work for work in batch if work.last or work.run_id not in self._broken]
+        works = [work for work in batch if work.last or work.run_id not in self.broken]
         if not works:
             return
         try:
@@ -119,13 +114,10 @@ class Writer:
                     self._commit([work])
             return
         for work, result in zip(works, results, strict=True):
-            self._succeed(work, result)
-
-    def _succeed(self, work: QueuedWork, result: Any) -> None:
-        if work.last and work.run_id is not None:
-            self._broken.pop(work.run_id, None)
-        if work.future is not None:
-            work.future.set_result(result)
+            if work.last and work.run_id is not None:
+                self.broken.pop(work.run_id, None)
+            if work.future is not None:
+                work.future.set_result(result)
 
     def _fail(self, work: QueuedWork, error: Exception) -> None:
         failure = error if isinstance(error, LogError) else explain(error, self._database.path)
@@ -135,9 +127,9 @@ class Writer:
         _logger.warning("run %s is not logged from here on: %s", work.run_id, failure)
         self._failure = self._failure or failure
         if work.last and work.run_id is not None:
-            self._broken.pop(work.run_id, None)
+            self.broken.pop(work.run_id, None)
         elif work.run_id is not None:
-            self._broken[work.run_id] = str(failure)
+            self.broken[work.run_id] = str(failure)
 
     def _tidy(self, *, force: bool) -> None:
         try:

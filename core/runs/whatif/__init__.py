@@ -1,4 +1,1 @@
-"""What is asked of a run that was not made.
-
-Another method, cut, text or choice.
-"""
+"""What a run would be with another method, cut, text or choice."""

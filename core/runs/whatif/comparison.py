@@ -1,8 +1,7 @@
 """One question through several methods at equal size of evidence.
 
-The loop, and what the answers have in common. A stop threshold is in units of an agent's Q, so it holds for
-that agent alone. Building an index is no part of a method's time, and a method that can't answer doesn't keep
-the others from it. Chunk ids of all methods are those of one workspace.
+Building an index is no part of a method's time, and a method that can't answer doesn't keep the others from
+it. Chunk ids of all methods are those of one workspace.
 """
 
 from __future__ import annotations
@@ -55,14 +54,9 @@ def contestant(
     is in units of its Q, and reaches that agent alone.
     """
     retriever, encoder = build_retriever(method, agent, plain, llm)
-    return Contestant(
-        method,
-        retriever,
-        encoder,
-        config
-        if encoder is agent and (METHODS[method].trained or not agent.spec.trained)
-        else config.with_(stop_threshold=None, review_threshold=None),
-    )
+    if encoder is not agent or (agent.spec.trained and not METHODS[method].trained):
+        config = config.with_(stop_threshold=None, review_threshold=None)
+    return Contestant(method, retriever, encoder, config)
 
 
 def compare(
@@ -119,9 +113,7 @@ def comparison_json(
     kinds = sets(chosen)
     values: dict[str, Any] = {
         "query": query,
-        "documents": [
-            {"title": document.title, "sha256": document.sha256} for document in workspace.documents
-        ],
+        "documents": [{"title": one.title, "sha256": one.sha256} for one in workspace.documents],
         "methods": columns_json(columns, workspace),
         "refused": {column.name: column.refused for column in columns if column.refused},
         "chunks": [
@@ -150,9 +142,7 @@ def comparison_csv(
     query: str, columns: Sequence[Column], workspace: Workspace, support: Sequence[int] = ()
 ) -> str:
     """A line a chosen chunk, methods one after the other; one that a method took back was not found by it.
-    `support` is empty where it is not known.
-
-    A text that a spreadsheet would take for a formula gets an apostrophe before it.
+    `support` is empty where it is not known. Texts that a spreadsheet would take for formulas are disarmed.
     """
     answered = [(column.name, column.trace) for column in columns if column.trace is not None]
     finders = found_by({name: trace.picks for name, trace in answered})
@@ -162,14 +152,8 @@ def comparison_csv(
     for name, trace in answered:
         for step in trace.steps:
             chunk = workspace[step.chunk_id]
+            found = len(finders.get(step.chunk_id, ()))
             is_support = int(step.chunk_id in support) if support else ""
-            numbers = (
-                step.step,
-                step.chunk_id,
-                step.q_value,
-                chunk.n_tokens,
-                len(finders.get(step.chunk_id, ())),
-                is_support,
-            )
+            numbers = (step.step, step.chunk_id, step.q_value, chunk.n_tokens, found, is_support)
             writer.writerow((disarmed(query), disarmed(name), *numbers, disarmed(chunk.text)))
     return out.getvalue()

@@ -1,14 +1,13 @@
 """One question and agent over documents cut in several ways.
 
-Chunk ids of two cuts have nothing in common, so what was found is compared as text, by its characters. Each
-cut is opened through the caches like any document, one after the other; what one embedded the next time
-finds.
+Chunk ids of two cuts have nothing in common, so what was found is compared as text, by its characters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from core.base.config import CHUNKERS, EpisodeConfig
 from core.base.errors import BadRequest
@@ -52,17 +51,11 @@ def across_cuts(
     part: str = "",
 ) -> Iterator[Cut]:
     """Every chunker with every size, each as soon as it is there. Both callbacks may raise `Cancelled`;
-    `on_progress` hears the cut's name first.
-
-    `part`: of the caches, see `core.corpus.opening`.
-
-    A cut with fewer chunks than steps comes with the error in its column.
+    `on_progress` hears the cut's name first. `part`: of the caches. A cut with fewer chunks than steps comes
+    with the error in its column.
     """
-    ways = {
-        f"{chunker}, {size} tokens": (chunker, size)
-        for chunker in CHUNKERS
-        for size in sizes_for(encoder.spec)
-    }
+    pairs = product(CHUNKERS, sizes_for(encoder.spec))
+    ways = {f"{chunker}, {size} tokens": (chunker, size) for chunker, size in pairs}
     opened: dict[str, Opened] = {}
 
     def corpus_of(one: Contestant) -> Corpus:
@@ -71,9 +64,8 @@ def across_cuts(
         opened[one.name] = finish(opening, lambda progress: on_progress(one.name, progress))
         return opened[one.name].corpus
 
-    for column in compare(
-        query, (Contestant(name, retriever, encoder, config) for name in ways), corpus_of, on_event
-    ):
+    contestants = (Contestant(name, retriever, encoder, config) for name in ways)
+    for column in compare(query, contestants, corpus_of, on_event):
         yield Cut(column.name, column, opened.pop(column.name, None))
 
 
@@ -94,32 +86,19 @@ def check_size(n_tokens: int) -> None:
 
 def spans_of(workspace: Workspace, chunk_ids: Sequence[int]) -> list[TextSpan]:
     """Where chunks stand."""
-    return [
-        (chunk.document, chunk.start, chunk.end) for chunk in (workspace[chunk_id] for chunk_id in chunk_ids)
-    ]
+    chunks = (workspace[chunk_id] for chunk_id in chunk_ids)
+    return [(chunk.document, chunk.start, chunk.end) for chunk in chunks]
 
 
 def chunks_of(workspace: Workspace, spans: Sequence[TextSpan]) -> tuple[int, ...]:
     """Ids of the chunks that hold a part of any span, ascending."""
-    return tuple(
-        sorted(
-            {
-                chunk_id
-                for document, start, end in spans
-                for chunk_id in workspace.overlapping(document, start, end)
-            }
-        )
-    )
+    return tuple(sorted({chunk_id for span in spans for chunk_id in workspace.overlapping(*span)}))
 
 
 def share_found(workspace: Workspace, chosen: Sequence[int], spans: Sequence[TextSpan]) -> float | None:
     """Share of `spans`' characters, blanks aside, none twice, in chosen chunks; None where there are none."""
-    characters = _characters(workspace, spans)
-    return (
-        len(characters & _characters(workspace, spans_of(workspace, chosen))) / len(characters)
-        if characters
-        else None
-    )
+    wanted, held = _characters(workspace, spans), _characters(workspace, spans_of(workspace, chosen))
+    return len(wanted & held) / len(wanted) if wanted else None
 
 
 def _characters(workspace: Workspace, spans: Sequence[TextSpan]) -> set[tuple[int, int]]:

@@ -1,8 +1,7 @@
 """Why a run failed, and what would have helped.
 
-For a question whose support is known; each remedy was tried here, none is guessed. Remedies are more steps,
-keeping what the review took back, taking a neighbour of a choice, and BM25. What another agent would find, or
-the same one in chunks of another size, is for its caller to add, because that embeds the document.
+For a question whose support is known; each remedy was tried here, none is guessed. What another agent would
+find, or the same one in chunks of another size, is for the caller to add, because that embeds the document.
 """
 
 from __future__ import annotations
@@ -49,7 +48,6 @@ class Diagnosis:
 
     chunk_id: int
     n_found: int
-    """Support chunks among the evidence."""
     n_support: int
     taken_back_at: int | None
     """1-based step whose choice the review took back; None for a chunk that was never chosen."""
@@ -66,18 +64,17 @@ class Diagnosis:
 def diagnose(
     agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int], spans: Sequence[TextSpan] = ()
 ) -> Diagnosis | None:
-    """Why a stopped run of an agent lacks support; None where it lacks none, where none is known, and where
-    it was asked before all chunks were embedded, which is why. `spans`: the support by its characters. Of a
-    run that was made elsewhere, what the agent would find is tried instead of going on.
+    """Why a stopped run of an agent lacks support; None where it lacks none, none is known, or not all chunks
+    were embedded. `spans`: the support by its characters. Of a run that was made elsewhere, what the agent
+    would find is tried instead of going on.
     """
     evidence = trace.picks
     lacking = [chunk_id for chunk_id in gold if chunk_id not in evidence]
     if trace.stopped is None or not lacking or trace.started.config.searched:
         return None
-    trails = {trail.chunk_id: trail for trail in gold_trails(trace, lacking)}
     ranks = {
-        chunk_id: tuple(standing.rank for standing in trails[chunk_id].standings if standing is not None)
-        for chunk_id in lacking
+        trail.chunk_id: tuple(standing.rank for standing in trail.standings if standing is not None)
+        for trail in gold_trails(trace, lacking)
     }
     nearest = min(
         lacking,
@@ -85,8 +82,11 @@ def diagnose(
     )
     taken_back_at = trace.chosen.index(nearest) + 1 if nearest in trace.taken_back else None
     n_found = len(gold) - len(lacking)
-    beside = next((chunk_id for chunk_id in trace.chosen if _are_neighbours(corpus, chunk_id, nearest)), None)
-    tried = [*_before_review(trace, gold), *_longer(agent, corpus, trace, gold)]
+    document_of = corpus.workspace.locate
+    neighbours = (i for i in trace.chosen if abs(i - nearest) == 1)
+    beside = next((i for i in neighbours if document_of(i)[0] == document_of(nearest)[0]), None)
+    kept = [Remedy("keep", 0, len({*gold} & {*trace.chosen}))] if trace.taken_back else []
+    tried = [*kept, *_longer(agent, corpus, trace, gold)]
     if facts_of(trace.started.method).foreign:
         n_found_here = n_found_by(agent, corpus, trace, gold)
         tried = [Remedy("agent", agent.spec.name, n_found_here), *_by_words(corpus, trace, nearest, gold)]
@@ -94,15 +94,12 @@ def diagnose(
         if beside is not None:
             tried.append(Remedy("take", nearest, n_found + 1))
         tried += _by_words(corpus, trace, nearest, gold)
-    remedies = sorted(
-        (remedy for remedy in tried if remedy.n_found > n_found or remedy.way == "bm25"),
-        key=lambda remedy: -remedy.n_found,
-    )
+    told = [remedy for remedy in tried if remedy.n_found > n_found or remedy.way == "bm25"]
+    remedies = sorted(told, key=lambda remedy: -remedy.n_found)
     over = (chunks_of(corpus.workspace, [span]) for span in spans)
     split = next((ids for ids in over if nearest in ids and len(ids) > 1), ())
-    return Diagnosis(
-        nearest, n_found, len(gold), taken_back_at, beside, ranks[nearest], tuple(remedies), split
-    )
+    looks = ranks[nearest]
+    return Diagnosis(nearest, n_found, len(gold), taken_back_at, beside, looks, tuple(remedies), split)
 
 
 def n_found_by(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) -> int:
@@ -110,17 +107,11 @@ def n_found_by(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) 
     config = agent.spec.episode_config(
         step_budget=min(agent.spec.step_budget, len(corpus)), forbidden=trace.started.config.forbidden
     )
-    other = Trace(trace.started)
-    for event in agent.run(trace.started.query, corpus, config):
-        if event.event != "run_started":
-            other = other.with_event(event)
-    return len({*gold} & {*other.picks})
+    return len({*gold} & {*fold(agent.run(trace.started.query, corpus, config)).picks})
 
 
 def steps_tried(trace: Trace, n_chunks: int) -> int:
-    """Steps that going on is tried to; 0 where it is not: the run is that long, the agent planned, or the run
-    was made elsewhere.
-    """
+    """Steps that going on is tried to; 0 for a run that is as long, was planned, or was made elsewhere."""
     config = trace.started.config
     if facts_of(trace.started.method).foreign:
         return 0
@@ -131,11 +122,6 @@ def steps_tried(trace: Trace, n_chunks: int) -> int:
 def are_words_tried(n_chunks: int) -> bool:
     """Whether BM25 is tried."""
     return n_chunks <= MOST_CHUNKS
-
-
-def _before_review(trace: Trace, gold: Sequence[int]) -> list[Remedy]:
-    """What the run holds without its review."""
-    return [Remedy("keep", 0, len({*gold} & {*trace.chosen}))] if trace.taken_back else []
 
 
 def _longer(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) -> list[Remedy]:
@@ -160,21 +146,14 @@ def _by_words(corpus: Corpus, trace: Trace, chunk_id: int, gold: Sequence[int]) 
     if not are_words_tried(len(corpus)):
         return []
     scores = corpus.words.scores(words_of(trace.started.query))
-    order = np.argsort(-scores, kind="stable")
-    rank = int(np.flatnonzero(order == chunk_id)[0]) + 1
-    if scores[chunk_id] <= 0 or rank > trace.started.config.step_budget:
+    order = np.argsort(-scores, kind="stable").tolist()
+    rank, budget = order.index(chunk_id) + 1, trace.started.config.step_budget
+    if scores[chunk_id] <= 0 or rank > budget:
         return []
-    return [Remedy("bm25", rank, len({*gold} & {*order[: trace.started.config.step_budget].tolist()}))]
-
-
-def _are_neighbours(corpus: Corpus, chosen: int, missed: int) -> bool:
-    return (
-        abs(chosen - missed) == 1 and corpus.workspace.locate(chosen)[0] == corpus.workspace.locate(missed)[0]
-    )
+    return [Remedy("bm25", rank, len({*gold} & {*order[:budget]}))]
 
 
 MOST_TRIED = 2
-"""Sizes."""
 
 
 def cut_that_helps(
@@ -186,24 +165,17 @@ def cut_that_helps(
     spans: Sequence[TextSpan],
     part: str = "",
 ) -> Remedy | None:
-    """The least other size with which the agent finds more; None where none does. `spans`: the support by its
-    characters. `part`: of the caches, see `core.corpus.opening`.
-    """
+    """The least other size with which the agent finds more; None where none does. `part`: of the caches."""
     workspace, spec, n_tried = corpus.workspace, agent.spec, 0
     missed = [span for span in spans if diagnosis.chunk_id in chunks_of(workspace, [span])]
     now = [config for config in workspace.configs if config is not None]
-    if (
-        not missed
-        or len(now) < len(workspace.documents)
-        or not (diagnosis.split or diagnosis.beside is not None)
-    ):
+    beside = None if diagnosis.split else diagnosis.beside
+    if not missed or len(now) < len(workspace.documents) or not (diagnosis.split or beside is not None):
         return None
     for size in sizes_for(spec):
         configs = [spec.chunk_config(config.chunker, size) for config in now]
         other = finish(chunk_documents(workspace.documents, agent.encoder, configs, part))
-        if configs == now or not _holds(
-            other, missed, workspace, None if diagnosis.split else diagnosis.beside
-        ):
+        if configs == now or not _holds(other, missed, workspace, beside):
             continue
         opened = finish(index_workspace(other, agent.encoder, part))
         n_found = _n_found(agent, opened.corpus, corpus, trace, gold, spans)
@@ -235,14 +207,11 @@ def _n_found(
     config = trace.started.config
     config = config.with_(step_budget=min(config.step_budget, len(other)), forced=(), forbidden=())
     picks = fold(agent.run(trace.started.query, other, config)).picks
-    return sum(
-        share_found(other.workspace, picks, _within(corpus.workspace, chunk_id, spans)) == 1.0
-        for chunk_id in gold
-    )
+    wanted = (_within(corpus.workspace, chunk_id, spans) for chunk_id in gold)
+    return sum(share_found(other.workspace, picks, inside) == 1.0 for inside in wanted)
 
 
 def _within(workspace: Workspace, chunk_id: int, spans: Sequence[TextSpan]) -> list[TextSpan]:
-    """What of the support a chunk holds."""
     chunk = workspace[chunk_id]
     return [
         (document, max(start, chunk.start), min(end, chunk.end))

@@ -1,8 +1,8 @@
 """Why a chunk was chosen.
 
-What each choice was worth without each of the choices before it (leave one out). Asks the agent again with
-one chunk fewer in the state, which changes the state's text and, with relative positions, where chunks lie.
-The chunk that is left out can't be chosen there, as it can't after it was. Two choices may each be
+What each choice was worth without each of the choices before it (leave one out). The agent is asked again
+with one chunk fewer in the state, which changes the state's text and, with relative positions, where chunks
+lie. The chunk that is left out can't be chosen there, as it can't after it was. Two choices may each be
 dispensable while the other is there: the differences don't add up to Q.
 """
 
@@ -36,7 +36,5 @@ def without_each(
     states = []
     for i, left_out in enumerate(before):
         without = config.with_(forbidden=(*config.forbidden, left_out), forced=())
-        episode = Episode(query, corpus, without)
-        states.append((episode, [*before[:i], *before[i + 1 :]]))
-    looks = agent.look(states)
-    return tuple(float(look.scores.q_values[chunk_id]) for look in looks)
+        states.append((Episode(query, corpus, without), [*before[:i], *before[i + 1 :]]))
+    return tuple(float(look.scores.q_values[chunk_id]) for look in agent.look(states))

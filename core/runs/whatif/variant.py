@@ -1,10 +1,10 @@
 """What made the difference.
 
 The same question over the same documents but for one chunk, which reads otherwise or is gone. A changed chunk
-is no slice of any document, so it gets neither a `Document` nor a `Workspace`: a `Variant` is laid over a
-corpus and is searched like one. Only the changed text is embedded, and its vector is kept nowhere. The log
-holds runs that can be made again from documents, so a run over a variant has no place there. A chunk that is
-taken out leaves no gap: those behind it move up by one, and so do their positions.
+is no slice of any document: a `Variant` is laid over a corpus and is searched like one. Only the changed text
+is embedded, and its vector is kept nowhere; nor is a run over it, since the log holds runs that can be made
+again from documents. A chunk that is taken out leaves no gap: those behind it move up by one, and so do their
+positions.
 """
 
 from __future__ import annotations
@@ -99,10 +99,9 @@ class Variant:
         return [self.text(chunk_id) for chunk_id in range(len(self))]
 
     def _texts_in_context(self) -> list[str]:
-        texts = texts_in_context(self.corpus.workspace)
-        at = self.change.chunk_id
-        before = context(self.corpus.workspace, at)
-        changed = [] if self.change.text is None else [with_new_words(before, self.change.text)]
+        workspace, at, text = self.corpus.workspace, self.change.chunk_id, self.change.text
+        texts = texts_in_context(workspace)
+        changed = [] if text is None else [with_new_words(context(workspace, at), text)]
         return [*texts[:at], *changed, *texts[at + 1 :]]
 
     @property
@@ -147,14 +146,9 @@ def vary(corpus: Corpus, encoder: DualEncoder, change: Change) -> Variant:
         device=vectors.device,
         rows=changed,
     )
-    n_tokens = len(encoder.tokenizer.ids([change.text])[0])
-    return Variant(
-        corpus,
-        change,
-        replaced,
-        1,
-        max(0, n_tokens - min(encoder.spec.readable_tokens, encoder.max_positions - 2)),
-    )
+    n_read = min(encoder.spec.readable_tokens, encoder.max_positions - 2)
+    n_unread = len(encoder.tokenizer.ids([change.text])[0]) - n_read
+    return Variant(corpus, change, replaced, 1, max(0, n_unread))
 
 
 @dataclass(frozen=True)
@@ -180,9 +174,8 @@ class StepPair:
     @property
     def same_chunk(self) -> bool:
         """Whether both runs chose the same place of the documents, whatever it reads now."""
-        return (
-            self.before is not None and self.after is not None and self.before.chunk_id == self.after.chunk_id
-        )
+        before, after = self.before, self.after
+        return before is not None and after is not None and before.chunk_id == after.chunk_id
 
 
 @dataclass(frozen=True, eq=False)

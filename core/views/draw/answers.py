@@ -1,7 +1,4 @@
-"""The answer that a run ends in, as trees of plain data.
-
-Pure functions. All text stays text (see core.views.draw.nodes).
-"""
+"""The answer that a run ends in."""
 
 from __future__ import annotations
 
@@ -59,9 +56,7 @@ def answer(
     result: EvidenceAnswer | None, passage: PassageOf | None = None, known_answer: str = ""
 ) -> list[Node]:
     """What was made of the evidence: its state, the answer, and the sentence that counts with its chunk;
-    nothing before a run has ended.
-
-    `passage`: None where texts stay out. `known_answer`: the known answer, empty where nobody knows it.
+    nothing before a run has ended. `passage`: None where texts stay out.
     """
     if result is None:
         return []
@@ -113,8 +108,6 @@ CHECKED = (
     "Each citation is checked by how much of its sentence stands in the chunk; that is agreement of words, no"
     " proof"
 )
-
-
 _OF_LLM = {"aria-label": "Answer of the language model"}
 
 
@@ -139,14 +132,13 @@ def cited(cited_answer: CitedAnswer | None) -> list[Node]:
         return []
     sentences = [_sentence(sentence) for sentence in cited_answer.sentences]
     words = sentences or [h("p.qx-answer-text.qx-answer-none", "No answer in the evidence.")]
-    refused = ", ".join(map(str, cited_answer.refused))
-    passages = "passage" if len(cited_answer.refused) == 1 else "passages"
-    doubts = [f"cites {passages} {refused}, which it was not given"] if cited_answer.refused else []
-    doubts += (
-        [f"was cut off after {cited_answer.cost.completion_tokens:,} tokens; allow longer replies"]
-        if cited_answer.cut
-        else []
-    )
+    doubts = []
+    if refused := ", ".join(map(str, cited_answer.refused)):
+        passages = "passage" if len(cited_answer.refused) == 1 else "passages"
+        doubts.append(f"cites {passages} {refused}, which it was not given")
+    if cited_answer.cut:
+        n_written = cited_answer.cost.completion_tokens
+        doubts.append(f"was cut off after {n_written:,} tokens; allow longer replies")
     noted = [h("p", h("span.qx-sm.qx-unsupported", doubt)) for doubt in doubts]
     tokens = cited_answer.cost.prompt_tokens + cited_answer.cost.completion_tokens
     took = f"{tokens:,} tokens · {cited_answer.cost.milliseconds:,.0f} ms"
@@ -157,48 +149,41 @@ def cited(cited_answer: CitedAnswer | None) -> list[Node]:
 
 
 def _sentence(sentence: CitedSentence) -> Node:
-    nodes: list[Node] = [_citation(one) for one in sentence.citations]
+    nodes: list[Node] = [shorten(unmarked(sentence.text), LONGEST)]
+    for one in sentence.citations:
+        nodes += [" ", _citation(one)]
     if not sentence.supported:
         words, why = ("not borne out", UNSUPPORTED) if sentence.citations else ("cites no chunk", UNCITED)
-        nodes.append(tip("span.qx-sm.qx-unsupported", why, words))
-    return h(
-        "p.qx-answer-cited",
-        shorten(unmarked(sentence.text), LONGEST),
-        *(part for node in nodes for part in (" ", node)),
-    )
+        nodes += [" ", tip("span.qx-sm.qx-unsupported", why, words)]
+    return h("p.qx-answer-cited", *nodes)
 
 
 def _citation(one: Citation) -> Node:
     """A chunk that a sentence rests on; crossed where it doesn't bear the sentence out."""
     share = f"{100 * one.support:.0f} % of what the sentence says stands in this chunk"
-    name = f"chunk {one.chunk_id:,}"
-    if one.supported:
-        title = f"{share}: it bears the sentence out"
-        return sends("qx-link.qx-sm", "open", one.chunk_id, name, title=title)
-    doubt = h("span.qx-unseen", ", does not bear this out")
-    cross = h("span", {"aria-hidden": "true"}, " ✗")
-    title = f"{share}, less than {100 * SUPPORT_THRESHOLD:.0f} %: it does not bear the sentence out"
-    return sends("qx-link.qx-sm.qx-crossed", "open", one.chunk_id, name, cross, doubt, title=title)
+    kind, doubts, title = "qx-link.qx-sm", [], f"{share}: it bears the sentence out"
+    if not one.supported:
+        kind, doubts = f"{kind}.qx-crossed", [h("span", {"aria-hidden": "true"}, " ✗")]
+        doubts.append(h("span.qx-unseen", ", does not bear this out"))
+        title = f"{share}, less than {100 * SUPPORT_THRESHOLD:.0f} %: it does not bear the sentence out"
+    return sends(kind, "open", one.chunk_id, f"chunk {one.chunk_id:,}", *doubts, title=title)
 
 
 def in_column(
     result: EvidenceAnswer | None, at: int, known_answer: str = "", passage: PassageOf | None = None
 ) -> Node | None:
-    """The `at`-th Compare column's answer; None where there is none. `passage`, `known_answer`: as in
-    `answer`.
-    """
+    """The `at`-th Compare column's answer; None where there is none. `passage`: as in `answer`."""
     if result is None:
         return None
     quote, text = _quote(result, passage, _IN_COLUMN), _said(result, passage)
-    sure = None
-    if result.confidence is not None and result.state == "answer":
-        sure = tip("span.qx-mut.qx-sm", CONFIDENCE, sure_words(result.confidence))
     links = [
         sends("qx-link.qx-sm", "show", f"{i} {at}", f"chunk {i:,}", data_same=str(i))
         for i in _shown_chunks(result)
     ]
     verdict = verdict_line(verdict_on(result.told_text, known_answer), known_answer, "span")
-    words = None
+    words = sure = None
+    if result.state == "answer" and result.confidence is not None:
+        sure = tip("span.qx-mut.qx-sm", CONFIDENCE, sure_words(result.confidence))
     if result.state != "answer":
         head = state_words(result.state, result.confidence, result.asks)
         words = tip("span.qx-state.qx-sm", WHY[result.state], head)
@@ -209,9 +194,7 @@ def in_column(
 
 
 def answer_place(chunk: Chunk, result: EvidenceAnswer | None) -> tuple[int, int] | None:
-    """Where in its document's text a chunk holds what answers, or bears on the question; None where nothing
-    does.
-    """
+    """Where in its document's text a chunk holds what answers, or bears on the question, if it does."""
     if result is None or result.state == "absent":
         return None
     place = result.place_in(chunk.chunk_id)
@@ -242,7 +225,9 @@ def _shown_chunks(result: EvidenceAnswer) -> tuple[int, ...]:
 
 
 def _facts(result: EvidenceAnswer) -> list[Node]:
-    sure: list[Node] = []
+    facts: list[Node] = []
     if result.confidence is not None and result.state == "answer":
-        sure = [tip("span.qx-kv", CONFIDENCE, sure_words(result.confidence)), " · "]
-    return [*sure, *(part for i in _shown_chunks(result) for part in (chunk_link(i), " · "))]
+        facts += [tip("span.qx-kv", CONFIDENCE, sure_words(result.confidence)), " · "]
+    for i in _shown_chunks(result):
+        facts += [chunk_link(i), " · "]
+    return facts

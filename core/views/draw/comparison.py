@@ -1,7 +1,7 @@
 """Comparisons as trees of plain data, for pages here and exported.
 
-Pure functions, one per panel. A chunk which several methods found has one colour everywhere, while one that a
-single method found is hollow. All text stays text (see core.views.draw.nodes).
+A function a panel. A chunk which several methods found has one colour everywhere, while one that a single
+method found is hollow.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from core.views.draw.trail import trail_table
 from core.views.draw.words import EXPLAIN, counted, step_class
 from core.views.ending import end_sentence, review_sentence
 from core.views.findings import Column, first_look_rank, found_by, looks, overlap, sets
-from core.views.quotes import CARD, Excerpt, alone, choice_in, passage_in, quoted
+from core.views.quotes import CARD, alone, choice_in, passage_in, quoted
 
 BARS = 160
 """Bars of a picture at most: each is the best of its chunks."""
@@ -36,7 +36,6 @@ _LEAST_ROW = 13
 _PIN_GAP = 8.0
 """Percent of a column's width between two pins."""
 _LEVELS = 9
-"""Of the colour scale."""
 MOST_NAMED = 12
 """Forbidden chunks that are listed."""
 WALL_CLOCK = "Time of retrieval, without embedding"
@@ -55,7 +54,6 @@ class ShownComparison:
     borders: Sequence[int]
     """First chunk of every document, and the number of all."""
     support: tuple[int, ...] = ()
-    """Support chunks of a labelled question."""
     workspace: Workspace | None = None
     """What was searched; None where its texts stay out."""
     opened: int | None = None
@@ -106,47 +104,37 @@ def columns(
     """The columns side by side. By position of the column, `acts`: what can be done with it,
     `owed`: for each of its choices Q without each of those before, where that is asked for.
     """
-    cells = [
-        _refusal(column)
-        if column.trace is None
-        else _column(comparison, at, column, column.trace, (acts or {}).get(at, ()), (owed or {}).get(at))
-        for at, column in enumerate(comparison.columns)
-    ]
-    return h("div.qx-columns", *cells)
+    acts, owed = acts or {}, owed or {}
+    places = range(len(comparison.columns))
+    return h("div.qx-columns", *(_column(comparison, at, acts.get(at, ()), owed.get(at)) for at in places))
 
 
 def _refusal(column: Column) -> Node:
-    return h(
-        "section.qx-column",
-        {"aria-label": column.name},
-        h("div.qx-column-head", h("h4", column.name)),
-        h("div"),
-        h("div.qx-notice.qx-error", {"role": "alert"}, h("span", column.refused)),
-    )
+    head = h("div.qx-column-head", h("h4", column.name))
+    notice = h("div.qx-notice.qx-error", {"role": "alert"}, h("span", column.refused))
+    return h("section.qx-column", {"aria-label": column.name}, head, h("div"), notice)
 
 
 def _column(
-    comparison: ShownComparison,
-    at: int,
-    column: Column,
-    trace: Trace,
-    acts: Sequence[Node],
-    owed: Sequence[Sequence[float]] | None,
+    comparison: ShownComparison, at: int, acts: Sequence[Node], owed: Sequence[Sequence[float]] | None
 ) -> Node:
+    column = comparison.columns[at]
+    trace = column.trace
+    if trace is None:
+        return _refusal(column)
     cards, words = [], content_words(trace.started.query)
     for place, step in enumerate(trace.steps):
         owes = _owed(trace, place, owed[place], comparison.paint) if owed and place else None
         quote = _quote(comparison, step, column.answer, words)
         cards.append(_card(comparison, at, trace, place, owes, quote))
-    nothing = h("p.qx-empty", "It chose nothing.")
     end = f"{end_sentence(trace) or 'Cancelled.'} {review_sentence(trace)}".rstrip()
-    stops = h("p.qx-sm.qx-mut.qx-column-stop", end)
+    found = h("ol.qx-found", *cards) if cards else h("p.qx-empty", "It chose nothing.")
     return h(
         "section.qx-column",
         {"aria-label": column.name},
         _head(comparison, at, column, trace, acts),
         _picture(comparison, at, trace),
-        h("div", h("ol.qx-found", *cards) if cards else nothing, stops),
+        h("div", found, h("p.qx-sm.qx-mut.qx-column-stop", end)),
     )
 
 
@@ -160,16 +148,15 @@ def _head(comparison: ShownComparison, at: int, column: Column, trace: Trace, ac
         facts.append(tip("span.qx-kv", WALL_CLOCK, f"{column.milliseconds:,.0f} ms"))
     if comparison.support:
         hits, n = len({*comparison.support} & {*trace.evidence}), len(comparison.support)
-        full = ".qx-hit" * (hits == n)
-        words = f"{hits} of {n} support"
-        facts.append(h(f"span.qx-mark{full}", {"title": "Support chunks in its evidence"}, words))
+        about = {"title": "Support chunks in its evidence"}
+        facts.append(h("span.qx-mark" + ".qx-hit" * (hits == n), about, f"{hits} of {n} support"))
     if forbidden:
         named = ", ".join(f"{chunk_id:,}" for chunk_id in forbidden[:MOST_NAMED])
         words = f"{counted(len(forbidden), 'chunk')} forbidden"
         facts.append(tip("span.qx-mark", f"Forbidden in Explore: chunk {named}", words))
     if method.trained and column.notices:
-        about = ". ".join(column.notices)
-        facts.append(tip("span.qx-mark.qx-warn", about, "notice", **{"aria-label": about}))
+        notices = ". ".join(column.notices)
+        facts.append(tip("span.qx-mark.qx-warn", notices, "notice", **{"aria-label": notices}))
     name = tip("h4.qx-help", method.sentence, column.name)
     return h(
         "div.qx-column-head",
@@ -185,10 +172,8 @@ def _owed(trace: Trace, place: int, without: Sequence[float], paint: Colours) ->
     for earlier, q_value in enumerate(without):
         chunk_id, change = trace.chosen[earlier], trace.steps[place].q_value - q_value
         moved = f"raised it by {change:.3f}" if change >= 0 else f"lowered it by {-change:.3f}"
-        sentence = (
-            f"Without choice {earlier + 1}, chunk {chunk_id:,}, Q of this one would be {q_value:.3f}: that"
-            f" choice {moved}"
-        )
+        without_it = f"Without choice {earlier + 1}, chunk {chunk_id:,}, Q of this one would be {q_value:.3f}"
+        sentence = f"{without_it}: that choice {moved}"
         pin = h(f"span.qx-pin.{paint[chunk_id]}", str(earlier + 1))
         chips.append(tip("span.qx-kv", sentence, pin, f"{change:+.3f}", **{"aria-label": sentence}))
     return h("div.qx-kvs.qx-sm", h("span.qx-mut", "owed to"), *chips)
@@ -196,16 +181,17 @@ def _owed(trace: Trace, place: int, without: Sequence[float], paint: Colours) ->
 
 def _quote(
     comparison: ShownComparison, step: StepTaken, answer: EvidenceAnswer | None, words: Sequence[str]
-) -> Excerpt | None:
+) -> Node | None:
     """What counts in a choice; None where texts stay out."""
     if not step.text:
         return None
     place = None if answer is None else answer.place_in(step.chunk_id)
-    return quoted(choice_in(comparison.workspace, step), place, words, most=CARD)
+    quote = quoted(choice_in(comparison.workspace, step), place, words, most=CARD)
+    return h("p.qx-quote.qx-sm", {"dir": "auto"}, *marked(quote, "em.qx-telling"))
 
 
 def _card(
-    comparison: ShownComparison, at: int, trace: Trace, place: int, owed: Node | None, quote: Excerpt | None
+    comparison: ShownComparison, at: int, trace: Trace, place: int, owed: Node | None, quote: Node | None
 ) -> Node:
     step, score_name = trace.steps[place], facts_of(trace.started.method).score_name
     chunk_id, is_open = step.chunk_id, step.chunk_id == comparison.opened
@@ -223,16 +209,12 @@ def _card(
         h("div.qx-step-head", h("span.qx-pin", str(place + 1)), link, *marks),
         h("div.qx-sm.qx-mut", f"{score_name} {step.q_value:.3f}"),
         owed,
-        h("p.qx-quote.qx-sm", {"dir": "auto"}, *marked(quote, "em.qx-telling"))
-        if quote is not None
-        else None,
+        quote,
     )
 
 
 def _shared_by(names: Sequence[str], n_columns: int) -> Node:
-    words = f"{len(names)} of {n_columns}"
-    if len(names) in (1, n_columns):
-        words = "all" if len(names) == n_columns else "only here"
+    words = {n_columns: "all", 1: "only here"}.get(len(names), f"{len(names)} of {n_columns}")
     sentence = "No other method found it" if len(names) == 1 else f"Found by {', '.join(names)}"
     return tip("span.qx-mark", sentence, words)
 
@@ -259,36 +241,21 @@ def _picture(comparison: ShownComparison, at: int, trace: Trace) -> Node:
     if not seen:  # SPARC's branches see only what they retrieve
         height = LEADERS + row
         drawing += [_line(centres[i], LEADERS, height, f"qx-stem {paint[i]}") for i in chosen]
-    drawing += [
-        _line(100 * int(first) / n, LEADERS, height, "qx-border") for first in comparison.borders[1:-1]
-    ]
-    drawing += [
-        h(
-            "path",
-            {"class": f"qx-stem {paint[i]}", "d": f"M{10 * pins[i]:.1f} 0L{10 * centres[i]:.1f} {LEADERS}"},
-        )
-        for i in chosen
-    ]
-    words = (
-        f"{method.score_name} of {n:,} chunks along the document, {counted(len(seen), 'look')}; chosen:"
-        f" {', '.join(map(str, chosen)) or 'none'}"
-    )
-    attributes = {
-        "viewBox": f"0 0 1000 {height}",
-        "preserveAspectRatio": "none",
-        "height": str(height),
-        "role": "img",
-        "aria-label": words,
-    }
-    again = method.looks_again and len(seen) > 1
-    rows_in_words = f"{counted(len(seen), 'look')}, a row each · " if again else ""
+    drawing += [_line(100 * int(i) / n, LEADERS, height, "qx-border") for i in comparison.borders[1:-1]]
+    for i in chosen:
+        way = f"M{10 * pins[i]:.1f} 0L{10 * centres[i]:.1f} {LEADERS}"
+        drawing.append(h("path", {"class": f"qx-stem {paint[i]}", "d": way}))
+    ids, n_looks = ", ".join(map(str, chosen)) or "none", counted(len(seen), "look")
+    words = f"{method.score_name} of {n:,} chunks along the document, {n_looks}; chosen: {ids}"
+    view = {"viewBox": f"0 0 1000 {height}", "preserveAspectRatio": "none", "height": str(height)}
     scale = "its branches score only what they retrieve"
     if seen:
-        scale = f"{rows_in_words}{method.score_name} " + f"{lo:.2f} to {hi:.2f}".replace("-", "−")
+        scale = f"{method.score_name} " + f"{lo:.2f} to {hi:.2f}".replace("-", "−")
+        scale = f"{n_looks}, a row each · " * (method.looks_again and len(seen) > 1) + scale
     return h(
         "div.qx-picture",
         h("div.qx-pins", *(_pin(at, i, place, pins[i], paint[i]) for place, i in enumerate(chosen, start=1))),
-        h("svg", attributes, *drawing),
+        h("svg", {**view, "role": "img", "aria-label": words}, *drawing),
         h("div.qx-golds", *(_gold(i, n) for i in comparison.support)) if comparison.support else None,
         h("p.qx-sm.qx-mut", scale),
     )
@@ -308,14 +275,10 @@ def _bars(scores: np.ndarray, lo: float, hi: float, base: int, height: int) -> l
     level = np.minimum((share * _LEVELS).astype(int), _LEVELS - 1)
     edges = np.linspace(0, 1000, len(best) + 1)
     tops = base - np.maximum(1.0, share * height)
-    nodes: list[Node] = []
-    for shade in np.unique(level).tolist():
-        d = "".join(
-            f"M{edges[k]:.1f} {base}V{tops[k]:.1f}H{edges[k + 1]:.1f}V{base}Z"
-            for k in np.flatnonzero(level == shade)
-        )
-        nodes.append(h("path", {"class": f"qx-shade{shade}", "d": d}))
-    return nodes
+    d = dict.fromkeys(np.unique(level).tolist(), "")
+    for k, shade in enumerate(level.tolist()):
+        d[shade] += f"M{edges[k]:.1f} {base}V{tops[k]:.1f}H{edges[k + 1]:.1f}V{base}Z"
+    return [h("path", {"class": f"qx-shade{shade}", "d": bars}) for shade, bars in d.items()]
 
 
 def _line(percent: float, top: int, bottom: int, kind: str) -> Node:
@@ -329,10 +292,8 @@ def _pin(at: int, chunk_id: int, place: int, percent: float, colour: str) -> Nod
 
 
 def _gold(chunk_id: int, n: int) -> Node:
-    return h(
-        "span.qx-gold-ring",
-        {"--x": f"{100 * (chunk_id + 0.5) / n:.2f}%", "title": f"chunk {chunk_id:,} is support"},
-    )
+    across = f"{100 * (chunk_id + 0.5) / n:.2f}%"
+    return h("span.qx-gold-ring", {"--x": across, "title": f"chunk {chunk_id:,} is support"})
 
 
 def spread_pins(centres: Mapping[int, float]) -> dict[int, float]:
@@ -352,12 +313,8 @@ def spread_pins(centres: Mapping[int, float]) -> dict[int, float]:
         while len(groups) > 1 and groups[-2][0] > groups[-1][0]:
             second, m = groups.pop()
             first, n = groups.pop()
-            mean = (first * n + second * m) / (n + m)
-            groups.append((mean, n + m))
-    firsts: list[float] = []
-    for mean, size in groups:
-        inside = min(max(mean, lo), hi - gap * n_gaps)
-        firsts += [inside] * size
+            groups.append(((first * n + second * m) / (n + m), n + m))
+    firsts = [min(max(mean, lo), hi - gap * n_gaps) for mean, size in groups for _ in range(size)]
     return {chunk_id: firsts[at] + gap * at for at, chunk_id in enumerate(order)}
 
 
@@ -367,17 +324,16 @@ def common(comparison: ShownComparison) -> list[Node]:
     if len(picks) < 2:
         return []
     kinds = sets(picks)
-    shared: list[tuple[str, Sequence[int]]] = [("found by all", kinds.by_all), ("by some", kinds.by_some)]
-    alone = [
-        (f"by {name} only", [chunk_id for chunk_id in ids if chunk_id in kinds.by_one])
+    lists = {"found by all": kinds.by_all, "by some": kinds.by_some}
+    counts = [f"{len(ids):,} {words}" for words, ids in (lists | {"by one only": kinds.by_one}).items()]
+    lists |= {
+        f"by {name} only": tuple(chunk_id for chunk_id in ids if chunk_id in kinds.by_one)
         for name, ids in picks.items()
-    ]
-    lists = [_set(words, ids, paint) for words, ids in (*shared, *alone) if ids]
-    counts = [f"{len(ids):,} {words}" for words, ids in (*shared, ("by one only", kinds.by_one))]
+    }
     return [
         h("h3", "What they have in common"),
         h("p.qx-sm.qx-mut", " · ".join(counts)),
-        h("dl.qx-fields.qx-sm", *(part for pair in lists for part in pair)),
+        h("dl.qx-fields.qx-sm", *(part for words, ids in lists.items() for part in _set(words, ids, paint))),
         h("h4", "Overlap"),
         h(
             "p.qx-sm.qx-mut",
@@ -387,22 +343,21 @@ def common(comparison: ShownComparison) -> list[Node]:
     ]
 
 
-def _set(words: str, ids: Sequence[int], paint: Colours) -> tuple[Node, Node]:
-    chips = [sends(f"qx-mark.qx-set-chip.{paint[i]}", "open", i, f"{i:,}", **_names(i)) for i in ids]
-    return h("dt.qx-mut", words), h("dd.qx-chips", *chips)
-
-
-def _names(chunk_id: int) -> dict[str, str]:
-    return {"data-same": str(chunk_id), "aria-label": f"chunk {chunk_id:,}"}
+def _set(words: str, ids: Sequence[int], paint: Colours) -> list[Node]:
+    """The chunks that were found so; nothing for none."""
+    chips = []
+    for i in ids:
+        about = {"data_same": str(i), "aria_label": f"chunk {i:,}"}
+        chips.append(sends(f"qx-mark.qx-set-chip.{paint[i]}", "open", i, f"{i:,}", **about))
+    return [h("dt.qx-mut", words), h("dd.qx-chips", *chips)] if chips else []
 
 
 def _overlaps(picks: Mapping[str, Sequence[int]]) -> Node:
-    names = list(picks)
     rows = []
-    for a in names:
-        cells = [h("td.qx-mut", "") if a == b else h("td", _shared(picks[a], picks[b])) for b in names]
+    for a, own in picks.items():
+        cells = [h("td.qx-mut", "") if a == b else h("td", _shared(own, ids)) for b, ids in picks.items()]
         rows.append(h("tr", h("th", {"scope": "row"}, a), *cells))
-    return table(["method", *names], rows, "Overlap")
+    return table(["method", *picks], rows, "Overlap")
 
 
 def _shared(first: Sequence[int], second: Sequence[int]) -> str:
@@ -423,23 +378,17 @@ def support(comparison: ShownComparison) -> list[Node]:
             text = h("div.qx-support-text", {"dir": "auto"}, *marked(said, "em.qx-telling"))
         standings = (h("td", *_standing(trace, chunk_id)) for trace in comparison.answered.values())
         rows.append(h("tr", h("td", link, text), *standings))
-    trails = [
-        _trail(name, trace, comparison.support)
-        for name, trace in comparison.answered.items()
-        if facts_of(trace.started.method).looks_again
-    ]
+    trails = []
+    for name, trace in comparison.answered.items():
+        if facts_of(trace.started.method).looks_again:
+            title = f"{name}: rank at every step"
+            trails.append(h("div", h("h4", title), trail_table(trace, comparison.support, title)))
     return [
         h("h3", "Support of this question"),
         h("p.qx-sm.qx-mut", "Its rank for the question alone, before any choice. ✓ 3: chosen at step 3."),
         table(["support chunk", *comparison.answered], rows, "Support chunks"),
         h("div.qx-beside", *trails),
     ]
-
-
-def _trail(name: str, trace: Trace, gold: Sequence[int]) -> Node:
-    """Rank of the support at every look of an agent."""
-    title = f"{name}: rank at every step"
-    return h("div", h("h4", title), trail_table(trace, gold, title))
 
 
 def _standing(trace: Trace, chunk_id: int) -> list[Node]:

@@ -1,7 +1,4 @@
-"""Evidence in its place.
-
-Chosen chunks and missed support, each in its paragraph, in document order.
-"""
+"""Evidence in its place: chosen chunks and missed support in their paragraphs."""
 
 from __future__ import annotations
 
@@ -32,8 +29,7 @@ def evidence_rows(
     run: str = "",
 ) -> list[Node]:
     """Paragraphs in document order, with what lies between two. chosen: step by chunk id. look: the step that
-    is looked at. answer: the answer, to be marked where it stands. run: of which it is, so that it is shown
-    as it comes; empty where nothing comes.
+    is looked at. answer: marked where it stands. run: its run, so that it is shown as it comes, if it does.
     """
     places = _passages(workspace, sorted([*chosen, *missed]))
     rows: list[Node] = []
@@ -52,8 +48,8 @@ def _passages(workspace: Workspace, chunk_ids: Sequence[int]) -> list[Passage]:
         text = workspace.documents[chunk.document].text
         before = text[max(0, chunk.start - CONTEXT) : chunk.start]
         behind = text[chunk.end : chunk.end + CONTEXT]
-        start = chunk.start - len(_last_words(before.rpartition("\n\n")[2], whole=len(before) < CONTEXT))
-        end = chunk.end + len(_first_words(behind.partition("\n\n")[0], whole=len(behind) < CONTEXT))
+        start = chunk.start - len(_last_words(before.rpartition("\n\n")[2]))
+        end = chunk.end + len(_first_words(behind.partition("\n\n")[0]))
         if passages and passages[-1][0] == chunk.document and start <= passages[-1][2]:
             document, first, last, ids = passages.pop()
             passages.append((document, first, max(last, end), [*ids, chunk_id]))
@@ -62,20 +58,20 @@ def _passages(workspace: Workspace, chunk_ids: Sequence[int]) -> list[Passage]:
     return passages
 
 
-def _last_words(text: str, *, whole: bool) -> str:
+def _last_words(text: str) -> str:
     """The end of a text from its first sentence on, or its first word, where that begins in its first half;
-    all of it where it is whole.
+    all of it where it is whole: shorter than CONTEXT.
     """
-    if whole or len(text) < CONTEXT:
+    if len(text) < CONTEXT:
         return text
     sentence = re.search(r"[.!?]\s+(?=\S)", text[: CONTEXT // 2])
     word = re.search(r"\s+", text[: CONTEXT // 2])
     return text[sentence.end() :] if sentence else text[word.end() :] if word else text
 
 
-def _first_words(text: str, *, whole: bool) -> str:
+def _first_words(text: str) -> str:
     """The beginning of a piece of text, up to its last whole word where that ends in its second half."""
-    if whole or len(text) < CONTEXT:
+    if len(text) < CONTEXT:
         return text
     return re.sub(rf"\s\S{{0,{CONTEXT // 2}}}\Z", "", text)
 
@@ -106,29 +102,25 @@ def _passage(
             parts += drawn(prose, at, chunk.start)
         last = min(chunk.end, chunk.start + MAX_SHOWN)
         opens: dict[str, Any] = {"data-act": "open", "data-arg": str(chunk_id)}
+        name = where = None
         if step is None:
+            name = h("strong.qx-missed-name", "missed support ")
             parts.append(h("span.qx-chunk.qx-missed", opens, *drawn(prose, chunk.start, last)))
         else:
-            on = look == step
-            kind = f".{step_class(step)}" + ".qx-marked" * on
+            kind = f"span.qx-chunk.qx-chosen.{step_class(step)}" + ".qx-marked" * (look == step)
             words = drawn(prose, chunk.start, last, answer_place(chunk, answer), run)
-            shown = {**opens, "data-show": on}
-            parts.append(h(f"span.qx-chunk.qx-chosen{kind}", shown, h("span.qx-pin", str(step)), *words))
+            opens["data-show"] = look == step
+            parts.append(h(kind, opens, h("span.qx-pin", str(step)), *words))
         at = max(at, chunk.end)
-        where = None
         if chunk.heading_path:
             where = h("span.qx-mut", {"title": " › ".join(chunk.heading_path)}, chunk.heading_path[-1])
-        missed = h("strong.qx-missed-name", "missed support ") if step is None else None
-        margin.append(h("div", missed, chunk_link(chunk_id), where))
+        margin.append(h("div", name, chunk_link(chunk_id), where))
     if end > at:
         parts += drawn(prose, at, end)
     if text[end : end + 1] not in ("\n", ""):
         parts.append(" …")
-    return h(
-        "li.qx-passage",
-        h("p.qx-quote", {"dir": "auto"}, *map(_closed_up, parts)),
-        h("div.qx-margin.qx-sm", *margin),
-    )
+    quote = h("p.qx-quote", {"dir": "auto"}, *map(_closed_up, parts))
+    return h("li.qx-passage", quote, h("div.qx-margin.qx-sm", *margin))
 
 
 def _closed_up(node: Node) -> Node:

@@ -58,11 +58,11 @@ def sends(kind: str, name: str, arg: object, *children: Node | None, **attribute
     >>> sends("qx-btn.qx-on", "open", 7, "chunk 7", aria_pressed=True)[1]["aria-pressed"]
     'true'
     """
-    named = {
-        key.replace("_", "-"): str(value).lower() if isinstance(value, bool) and key != "disabled" else value
-        for key, value in attributes.items()
-    }
-    return h(f"button.{kind}", {"data-act": name, "data-arg": str(arg), **named}, *children)
+    own: dict[str, Any] = {"data-act": name, "data-arg": str(arg)}
+    for key, value in attributes.items():
+        is_word = isinstance(value, bool) and key != "disabled"
+        own[key.replace("_", "-")] = str(value).lower() if is_word else value
+    return h(f"button.{kind}", own, *children)
 
 
 def act(name: str, arg: object, label: str, **attributes: Any) -> Node:

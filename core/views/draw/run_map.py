@@ -16,7 +16,6 @@ _WIDTH, _ROW = 240, 14
 """Columns of a picture at most, and the height of a row in pixels."""
 _MOST_ROWS = 60
 _LEVELS = 10
-"""Of strength."""
 
 
 def run_picture(trace: Trace) -> Node:
@@ -42,9 +41,8 @@ def run_picture(trace: Trace) -> Node:
             x = 1000 * (chunk_id + 0.5) / n
             shapes += f'<path d="M{x:.1f} {top}v{_ROW}" stroke="#c2410c" stroke-width="3"/>'
     name, height = facts_of(trace.started.method).score_name, _ROW * len(seen)
-    words = escape(
-        f"{name} of {n:,} chunks along the documents, from {lo:.2f} to {hi:.2f}; chosen ones ticked"
-    )
+    ends = f"from {lo:.2f} to {hi:.2f}; chosen ones ticked"
+    words = escape(f"{name} of {n:,} chunks along the documents, {ends}")
     return Html(
         f'<svg viewBox="0 0 1000 {height}" width="100%" height="{height}" preserveAspectRatio="none"'
         f' role="img" aria-label="{words}"><title>{words}</title>{shapes}</svg>'

@@ -1,10 +1,9 @@
 """The modules of assets/scripts as one expression.
 
-Pages take it that may fetch none: Gradio runs one piece of JavaScript a component, an exported page allows
-one script, by its hash, and fetching ten modules would take longer. So they stay modules to whoever reads,
-checks or tests them, and are put together here, each in a scope of its own, in the order that their imports
-ask for. Understands two forms: `import { a, b } from "./other.js";` on one line, and `export` before a
-declaration that begins a line.
+Gradio runs one piece of JavaScript a component, an exported page allows one script, by its hash, and fetching
+ten modules would take longer. So they are put together here, each in a scope of its own, in the order that
+their imports ask for. Understands two forms: `import { a, b } from "./other.js";` on one line, and `export`
+before a declaration that begins a line.
 """
 
 from __future__ import annotations

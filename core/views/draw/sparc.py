@@ -1,8 +1,7 @@
 """SPARC runs as trees of plain data, for pages here and exported.
 
-Pure functions, one per panel. A round's branches stand side by side and rounds go down, with lines to the one
-that leads and from it into the next; a branch keeps its colour through all rounds. Whatever documents,
-questions and language models wrote stays text.
+A function a panel. A round's branches stand side by side and rounds go down, with lines to the one that leads
+and from it into the next; a branch keeps its colour through all rounds.
 """
 
 from __future__ import annotations
@@ -80,7 +79,6 @@ class ShownSparc:
     gold: tuple[int, ...] = ()
     """Support chunks of a labelled question."""
     known_answer: str = ""
-    """Of a labelled question; empty where nobody knows it."""
 
     @property
     def evidence(self) -> tuple[int, ...]:
@@ -89,7 +87,7 @@ class ShownSparc:
 
     @cached_property
     def texts(self) -> Mapping[int, str]:
-        """Texts of the chunks that were retrieved, as far as the trace has them."""
+        """See the trace, which puts them together anew each time."""
         return self.trace.texts
 
 
@@ -104,13 +102,11 @@ def _totals(run: ShownSparc) -> Node:
         most = "" if config.max_tokens is None else f" of {config.max_tokens:,}"
         totals.append((f"{tokens:,}", f"{most} tokens"))
     totals += read_and_kept(run)
-    legend = h("span.qx-legend", h("span.qx-legend-chosen"), "found")
-    gold = [h("span.qx-legend", h("span.qx-legend-gold"), "support")] if run.gold else []
     return h(
         "span.qx-totals.qx-sm.qx-mut",
         *(h("span", h("strong", value), words) for value, words in totals),
-        legend,
-        *gold,
+        h("span.qx-legend", h("span.qx-legend-chosen"), "found"),
+        h("span.qx-legend", h("span.qx-legend-gold"), "support") if run.gold else None,
         h("span", {"title": SIGNS}, "+ new in its note, = there before, · not taken"),
     )
 
@@ -119,49 +115,35 @@ def read_and_kept(run: ShownSparc) -> list[tuple[str, str]]:
     """How many different chunks were read, and how many of them the answer was read from: the last note's
     and those of the best branch.
     """
-    n_read, n_used = len(run.trace.pool), len(run.evidence)
-    return [
-        (f"{n_read:,}", f" {'chunk' if n_read == 1 else 'chunks'} read"),
-        (f"{n_used:,}", " used"),
-    ]
+    n_read = len(run.trace.pool)
+    read = f" {'chunk' if n_read == 1 else 'chunks'} read"
+    return [(f"{n_read:,}", read), (f"{len(run.evidence):,}", " used")]
 
 
 def rounds(run: ShownSparc | None, opened: int | None = None) -> list[Node]:
     """Rounds downwards, their branches side by side. `opened`: chunk that is open in the reading place."""
     if run is None:
         return [h("p.qx-empty", EMPTY)]
-    trace = run.trace
-    if not trace.rounds:
-        words = "It ended before its first round."
-        if run.status == "running":
-            words = "The first round is on its way."
-        return [h("p.qx-empty", words)]
-    seen: dict[int, list[str]] = {}
-    shown = []
-    leader = ""
-    for one in trace.rounds:
-        shown.append(_round(one, run, leader, seen, opened))
-        for branch in one.branches:
-            for chunk in branch.chunks:
-                seen.setdefault(chunk.chunk_id, []).append(branch_name(one.number, branch.number))
-        leader = "" if one.merged is None else branch_name(one.number, one.merged.best_branch)
-    return shown
+    if run.trace.rounds:
+        return [_round(one, run, opened) for one in run.trace.rounds]
+    is_coming = run.status == "running"
+    words = "The first round is on its way." if is_coming else "It ended before its first round."
+    return [h("p.qx-empty", words)]
 
 
-def _round(one: SparcRound, run: ShownSparc, leader: str, seen: Finders, opened: int | None) -> Node:
-    """`leader`: the branch whose note it goes on from; empty in round 1."""
-    best = None if one.merged is None else one.merged.best_branch
-    n, name = len(one.branches), f"qx-round-{one.number}"
-    last = one is run.trace.rounds[-1]
-    lanes = []
-    for branch in one.branches:
-        card = _card(one, branch, run, branch.number == best, seen, opened)
-        lanes.append(h(f"li.qx-lane.{step_class(branch.number)}", card))
+def _round(one: SparcRound, run: ShownSparc, opened: int | None) -> Node:
+    n, name, rounds = len(one.branches), f"qx-round-{one.number}", run.trace.rounds
+    seen = finders_of(run.trace, before=one.number)
+    lanes = [
+        h(f"li.qx-lane.{step_class(branch.number)}", _card(one, branch, run, seen, opened))
+        for branch in one.branches
+    ]
     below: list[Node] = []
-    if one.merged is not None and best is not None:
-        merge = _merge(one.merged, one, run, last=run.trace.stopped is not None and last)
-        below = [_wire(n, best, into=True), merge]
-        below += [] if last else [_wire(len(run.trace.rounds[one.number].branches), best, into=False)]
+    if one.merged is not None:
+        best = one.merged.best_branch
+        below = [_wire(n, best, into=True), _merge(one.merged, one, run)]
+        if one is not rounds[-1]:
+            below.append(_wire(len(rounds[one.number].branches), best, into=False))
     elif one.broken is not None:
         below = [h("div.qx-merge.qx-merge-broken", h("div", *_broken(one.broken)))]
     title, totals = h("h3", {"id": name}, f"Round {one.number}"), _totals(run) if one.number == 1 else None
@@ -169,25 +151,27 @@ def _round(one: SparcRound, run: ShownSparc, leader: str, seen: Finders, opened:
     return h(
         "section.qx-round",
         {"aria-labelledby": name},
-        h("header.qx-round-head", title, *_round_facts(one, leader), totals),
+        h("header.qx-round-head", title, _round_facts(one, run.trace), totals),
         h(f"ol.qx-lanes.qx-w{min(max(n, 1), 8)}", label, *lanes),
         *below,
     )
 
 
-def _round_facts(one: SparcRound, leader: str) -> list[Node]:
+def _round_facts(one: SparcRound, trace: SparcTrace) -> Node:
+    before = trace.rounds[one.number - 2].merged if one.number > 1 else None
     plain_question = one.number == 1 and not one.started.cost.milliseconds and not one.started.cost.calls
     asked = "the question as it is" if plain_question else "the question rewritten"
-    facts: list[Node] = [h("span", f"asked on, from the note of {leader}" if leader else asked)]
-    chunk_ids = [chunk.chunk_id for branch in one.branches for chunk in branch.chunks]
+    if before is not None:
+        asked = f"asked on, from the note of {branch_name(before.round, before.best_branch)}"
+    facts: list[Node] = [h("span", asked)]
+    chunk_ids = {chunk.chunk_id for branch in one.branches for chunk in branch.chunks}
     if chunk_ids:
-        facts.append(h("span", f"{counted(len(set(chunk_ids)), 'chunk')} read"))
+        facts.append(h("span", f"{counted(len(chunk_ids), 'chunk')} read"))
     if one.merged is not None and one.merged.overlap is not None:
         facts.append(tip("span.qx-kv", OVERLAP, f"overlap {one.merged.overlap:.2f}"))
-    if one.started.cost.calls:
-        took = f"rewriter {cost_words(one.started.cost)}"
-        facts.append(tip("span.qx-kv", "What the query rewriter took", took))
-    return [h("span.qx-facts.qx-sm.qx-mut", *facts)]
+    if (cost := one.started.cost).calls:
+        facts.append(tip("span.qx-kv", "What the query rewriter took", f"rewriter {cost_words(cost)}"))
+    return h("span.qx-facts.qx-sm.qx-mut", *facts)
 
 
 def _wire(n: int, lead: int, *, into: bool) -> Node:
@@ -210,17 +194,15 @@ def _look(branch: SparcBranch, run: ShownSparc) -> Node | None:
     chunks, n = branch.chunks, run.trace.started.n_chunks
     if branch.retrieved is None:
         return None
-    borders = [] if run.workspace is None else [int(first) for first in run.workspace.borders[1:-1]]
-    strokes = [_stroke(i, n, 1.0, "qx-border") for i in borders]
+    borders = () if run.workspace is None else run.workspace.borders[1:-1]
+    strokes = [_stroke(int(i), n, 1.0, "qx-border") for i in borders]
     strokes += [_stroke(i, n, 1.0, "qx-look-gold") for i in run.gold if i < n]
-    strokes += [
-        _stroke(chunk.chunk_id, n, 1 - place / max(len(chunks), 1) / 1.5, "qx-stem", str(chunk.chunk_id))
-        for place, chunk in enumerate(chunks)
-        if chunk.chunk_id < n
-    ]
-    label = (
-        f"Found along the document: chunks {', '.join(f'{chunk.chunk_id:,}' for chunk in chunks) or 'none'}"
-    )
+    for place, chunk in enumerate(chunks):
+        if chunk.chunk_id < n:
+            height, same = 1 - place / len(chunks) / 1.5, str(chunk.chunk_id)
+            strokes.append(_stroke(chunk.chunk_id, n, height, "qx-stem", same))
+    found = ", ".join(f"{chunk.chunk_id:,}" for chunk in chunks) or "none"
+    label = f"Found along the document: chunks {found}"
     view = {"viewBox": f"0 0 1000 {_ROW}", "preserveAspectRatio": "none", "height": str(_ROW)}
     return h("div.qx-look", h("svg", {**view, "role": "img", "aria-label": label}, *strokes))
 
@@ -231,9 +213,9 @@ def _stroke(chunk_id: int, n: int, height: float, kind: str, same: str = "") -> 
     return h("path", {"class": kind, "d": f"M{x:.1f} {_ROW}V{_ROW * (1 - height):.1f}", **lit})
 
 
-def _card(
-    one: SparcRound, branch: SparcBranch, run: ShownSparc, best: bool, seen: Finders, opened: int | None
-) -> Node:
+def _card(one: SparcRound, branch: SparcBranch, run: ShownSparc, seen: Finders, opened: int | None) -> Node:
+    """`seen`: who found chunks in earlier rounds."""
+    best = one.best is branch
     name, sentence = STRATEGY_NAMES[branch.query.strategy], STRATEGY_SENTENCES[branch.query.strategy]
     marks: list[Node] = [tip("span.qx-strategy", sentence, name), h("span.qx-grow")]
     chosen = run.trace.chosen_branch is branch and bool(run.trace.answer.strip())
@@ -256,7 +238,7 @@ def _card(
         _retrieved_chunks(branch, run, seen, opened),
         _answer(branch, run),
         *_verdict(branch, run),
-        *_waiting(branch, run),
+        _waiting(branch, run),
         _note(branch),
         _costs(branch),
     )
@@ -265,44 +247,38 @@ def _card(
 def _retrieved_chunks(branch: SparcBranch, run: ShownSparc, seen: Finders, opened: int | None) -> Node | None:
     if branch.retrieved is None:
         return None
-    if not branch.retrieved.found:
+    if not branch.chunks:
         return h("p.qx-mut.qx-sm", "found nothing")
     rows = [
         _chunk(chunk, branch, run, seen.get(chunk.chunk_id, ()), chunk.chunk_id == opened)
-        for chunk in branch.retrieved.found
+        for chunk in branch.chunks
     ]
     return _some(rows, "Chunks found, best first", "qx-chunks", MOST_ROWS)
 
 
 def _some(rows: Sequence[Node], label: str, kind: str, most: int) -> Node:
     """A list of which the first are seen, the others on demand."""
-    more = rows[most:]
     items = h("ol", {"class": kind, "aria-label": label}, *rows[:most])
-    if not more:
+    if len(rows) <= most:
         return items
-    rest = h("ol", {"class": kind, "aria-label": f"{label}, the others"}, *more)
-    summary = h("summary.qx-more", f"{len(more)} more")
+    rest = h("ol", {"class": kind, "aria-label": f"{label}, the others"}, *rows[most:])
+    summary = h("summary.qx-more", f"{len(rows) - most} more")
     return h("div", items, h("details.qx-sm", summary, rest))
 
 
 def _chunk(chunk: Hit, branch: SparcBranch, run: ShownSparc, before: Sequence[str], opened: bool) -> Node:
     is_gold = chunk.chunk_id in run.gold
     sign, taken = _taken(chunk.chunk_id, branch)
-    found_before = f"found before by {', '.join(before)}" if before else ""
-    facts = (f"chunk {chunk.chunk_id:,}", "support" * is_gold, taken, found_before)
-    title = ", ".join(filter(None, facts))
+    found_before = f"found before by {', '.join(before)}" * bool(before)
+    title = ", ".join(filter(None, (f"chunk {chunk.chunk_id:,}", "support" * is_gold, taken, found_before)))
     kind = "qx-chunk-row" + ".qx-again" * bool(before) + ".qx-gold-row" * is_gold + ".qx-on" * opened
     quote = quoted(alone(chunk.text), None, content_words(branch.query.query), most=_AROUND)
     words = h("span.qx-chunk-text", {"dir": "auto"}, *marked(quote, "em.qx-telling"))
     tick = h("span.qx-found-at", "✓ ") if is_gold else None
     number = h("span.qx-chunk-id", tick, f"{chunk.chunk_id:,}")
     mark = h("span.qx-sign", {"aria-hidden": "true"}, sign)
-    about = {
-        "data-same": str(chunk.chunk_id),
-        "aria-label": title,
-        "aria-pressed": opened,
-        "title": f"{title}: {shorten(plain(chunk.text), 240)}",
-    }
+    about = {"data-same": str(chunk.chunk_id), "aria-label": title, "aria-pressed": opened}
+    about["title"] = f"{title}: {shorten(plain(chunk.text), 240)}"
     return h("li", sends(kind, "open", chunk.chunk_id, mark, words, number, **about))
 
 
@@ -312,9 +288,9 @@ def _taken(chunk_id: int, branch: SparcBranch) -> tuple[str, str]:
         return " ", ""
     if chunk_id not in branch.noted.after.chunk_ids:
         return "·", "not taken into its note"
-    return (
-        ("=", "in its note before") if chunk_id in branch.noted.before.chunk_ids else ("+", "new in its note")
-    )
+    if chunk_id in branch.noted.before.chunk_ids:
+        return "=", "in its note before"
+    return "+", "new in its note"
 
 
 def _note(branch: SparcBranch) -> Node | None:
@@ -323,20 +299,19 @@ def _note(branch: SparcBranch) -> Node | None:
         return None
     added, removed = note_difference(branch.noted.before, branch.noted.after)
     if not added and not removed:
-        words = "note unchanged" if branch.noted.after.text.strip() else "note empty"
-        return h("p.qx-sm.qx-mut", words)
-    lines = [*_sentences(added, "+", "added", "qx-added"), *_sentences(removed, "−", "removed", "qx-removed")]
+        return h("p.qx-sm.qx-mut", "note unchanged" if branch.noted.after.text.strip() else "note empty")
+    lines = [*_sentences(added, "+", "added"), *_sentences(removed, "−", "removed")]
     gone = f", {len(removed)} removed" if removed else ""
     summary = f"note: {counted(len(added), 'sentence')} added{gone}"
     return h("details.qx-sm.qx-cost", h("summary", summary), h("ul.qx-difference", *lines))
 
 
-def _sentences(sentences: Sequence[str], sign: str, word: str, kind: str) -> Iterator[Node]:
+def _sentences(sentences: Sequence[str], sign: str, word: str) -> Iterator[Node]:
     begin = h("span.qx-sign", {"aria-hidden": "true"}, sign), h("span.qx-unseen", f"{word}: ")
     for sentence in sentences[:MOST_SENTENCES]:
-        yield h(f"li.{kind}", *begin, h("span", {"dir": "auto"}, shorten(sentence, 280)))
+        yield h(f"li.qx-{word}", *begin, h("span", {"dir": "auto"}, shorten(sentence, 280)))
     if len(sentences) > MOST_SENTENCES:
-        yield h(f"li.{kind}.qx-mut", f"{len(sentences) - MOST_SENTENCES} more {word}")
+        yield h(f"li.qx-{word}.qx-mut", f"{len(sentences) - MOST_SENTENCES} more {word}")
 
 
 def note_difference(before: Note, after: Note) -> tuple[list[str], list[str]]:
@@ -359,14 +334,13 @@ def _answer(branch: SparcBranch, run: ShownSparc) -> Node | None:
     if answered is None:
         return None
     verdict = verdict_line(verdict_on(answered.answer, run.known_answer), run.known_answer, "span")
-    words: Node | None = None
+    words = sure = pill = None
     if answered.answer.strip():
         words = h("strong", {"dir": "auto"}, shorten(answered.answer, _LONGEST))
+        if answered.confidence is not None:
+            sure = tip("span.qx-kv.qx-sm.qx-mut.qx-sure", CONFIDENCE, sure_words(answered.confidence))
     elif verdict is None:  # which would say it again
-        words = h("span.qx-mut", NO_ANSWER)
-    has_confidence = answered.confidence is not None and bool(answered.answer.strip())
-    sure = _sure(answered.confidence or 0.0) if has_confidence else None
-    pill = None
+        words = h("span.qx-mut", "no answer in the evidence")
     if branch.judged is not None:
         accepted = branch.judged.verdict == "stop"
         sentence = "The evaluator accepts the answer" if accepted else "The evaluator wants to know more"
@@ -374,16 +348,7 @@ def _answer(branch: SparcBranch, run: ShownSparc) -> Node | None:
     return h("div.qx-said", words, sure, verdict, h("span.qx-grow"), pill)
 
 
-NO_ANSWER = "no answer in the evidence"
-
-
-def _sure(confidence: float) -> Node:
-    return tip("span.qx-kv.qx-sm.qx-mut.qx-sure", CONFIDENCE, sure_words(confidence))
-
-
 def _cited(citations: Sequence[int], run: ShownSparc) -> Node | None:
-    if not citations:
-        return None
     links = [
         link_to("open", i, f"{i:,}", data_same=str(i), aria_label=f"cited: chunk {i:,}")
         for i in dict.fromkeys(citations)
@@ -392,13 +357,14 @@ def _cited(citations: Sequence[int], run: ShownSparc) -> Node | None:
     return h("span.qx-cited.qx-why-so", h("span.qx-mut", "cites chunk"), *links) if links else None
 
 
-def _verdict(branch: SparcBranch, run: ShownSparc) -> list[Node]:
+def _verdict(branch: SparcBranch, run: ShownSparc) -> list[Node | None]:
     """Why the evaluator decided so, what the answer rests on, and what was thought before it."""
-    reason = None if branch.judged is None else _reason(branch.judged.reason)
     answered = branch.answered
-    cited = None if answered is None or not answered.answer.strip() else _cited(answered.citations, run)
-    folded = [] if answered is None else thoughts(answered.thoughts)
-    return [*(node for node in (reason, cited) if node is not None), *folded]
+    if answered is None:
+        return []
+    reason = None if branch.judged is None else _reason(branch.judged.reason)
+    cited = _cited(answered.citations, run) if answered.answer.strip() else None
+    return [reason, cited, *thoughts(answered.thoughts)]
 
 
 def _reason(words: str) -> Node | None:
@@ -410,15 +376,14 @@ def _reason(words: str) -> Node | None:
 def _broken(broken: BrokenOff) -> list[Node]:
     """Who could not go on, and why."""
     why = broken.message or f"the budget of {broken.reason} is used up"
-    sentence = "Whose turn it was when the run ended"
-    mark = tip("span.qx-mark.qx-warn", sentence, broken.agent)
+    mark = tip("span.qx-mark.qx-warn", "Whose turn it was when the run ended", broken.agent)
     return [mark, " ", h("span.qx-sm", {"dir": "auto"}, shorten(why, _LONGEST))]
 
 
-def _waiting(branch: SparcBranch, run: ShownSparc) -> list[Node]:
+def _waiting(branch: SparcBranch, run: ShownSparc) -> Node | None:
     """What a branch is about to do, or never came to."""
     if branch.broken is not None:
-        return [h("p", *_broken(branch.broken))]
+        return h("p", *_broken(branch.broken))
     steps = (
         (branch.retrieved, "retrieving"),
         (branch.noted, "updating its note"),
@@ -427,17 +392,17 @@ def _waiting(branch: SparcBranch, run: ShownSparc) -> list[Node]:
     )
     doing = next((words for event, words in steps if event is None), None)
     if doing is None:
-        return []
-    return [h("p.qx-live", f"{doing}…")] if run.status == "running" else [h("p.qx-mut", "ended here")]
+        return None
+    return h("p.qx-live", f"{doing}…") if run.status == "running" else h("p.qx-mut", "ended here")
 
 
 def cost_words(cost: Cost) -> str:
     """What a turn took, in a few words."""
-    calls = ""
-    if cost.calls:
-        tokens = counted(cost.prompt_tokens + cost.completion_tokens, "token")
-        calls = f"{counted(cost.calls, 'call')} · {tokens} · "
-    return f"{calls}{cost.milliseconds:,.0f} ms"
+    words = f"{cost.milliseconds:,.0f} ms"
+    if not cost.calls:
+        return words
+    tokens = counted(cost.prompt_tokens + cost.completion_tokens, "token")
+    return f"{counted(cost.calls, 'call')} · {tokens} · {words}"
 
 
 _STRUCTURES = {
@@ -452,48 +417,39 @@ def _costs(branch: SparcBranch) -> Node | None:
     """What each agent of a branch took, folded."""
     if branch.retrieved is None:
         return None
-    turns = (
-        ("context manager", branch.noted),
-        ("answer generator", branch.answered),
-        ("answer evaluator", branch.judged),
-    )
-    costs = {"retriever": Cost(milliseconds=branch.retrieved.milliseconds)} | {
-        agent: event.cost for agent, event in turns if event is not None
-    }
+    costs = {"retriever": Cost(milliseconds=branch.retrieved.milliseconds)}
+    turns = {"context manager": branch.noted, "answer generator": branch.answered}
+    for agent, event in (turns | {"answer evaluator": branch.judged}).items():
+        if event is not None:
+            costs[agent] = event.cost
+    broke = None
     if branch.broken is not None:
-        costs[branch.broken.agent] = branch.broken.cost
+        broke = branch.broken.agent
+        costs[broke] = branch.broken.cost
     rows = []
     for agent, cost in costs.items():
-        broke = branch.broken is not None and agent == branch.broken.agent
         tokens = f"{cost.prompt_tokens:,} + {cost.completion_tokens:,}"
-        reply = "none" if broke else _STRUCTURES.get(cost.structure or "", "")
+        reply = "none" if agent == broke else _STRUCTURES.get(cost.structure or "", "")
         cells = (f"{cost.calls}", tokens, f"{cost.milliseconds:,.0f}", reply)
         rows.append(h("tr", h("th", {"scope": "row"}, agent), *(h("td", cell) for cell in cells)))
-    head: list[str | tuple[str, str]] = [
-        "agent",
-        "calls",
-        ("tokens", "Read + written"),
-        "ms",
-        ("reply", "How the structured reply was got"),
-    ]
+    how = ("reply", "How the structured reply was got")
+    head = ("agent", "calls", ("tokens", "Read + written"), "ms", how)
     took = table(head, rows, f"What branch {branch.number} took")
     return h("details.qx-cost.qx-sm", h("summary", cost_words(branch.cost)), took)
 
 
-def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> Node:
-    """Who leads and why, what the merged note kept and dropped, and why. `last`: no round came after."""
+def _merge(merged: Merged, one: SparcRound, run: ShownSparc) -> Node:
+    """Who leads and why, what the merged note kept and dropped, and why."""
+    last = run.trace.stopped is not None and one is run.trace.rounds[-1]
     wins = last and run.trace.chosen_branch is one.best and bool(run.trace.answer.strip())
+    leads = f"Its note {'is the last' if last else 'goes on'}"
     if len(one.branches) > 1:
         leads = f"Branch {branch_name(one.number, merged.best_branch)} {'wins' if wins else 'leads'}"
-    else:
-        leads = f"Its note {'is the last' if last else 'goes on'}"
-    sentences = _sentences_of(merged.note.text)
-    note = None
-    if sentences:
+    note = cost = None
+    if sentences := _sentences_of(merged.note.text):
         text = h("p.qx-quote", {"dir": "auto"}, shorten(merged.note.text, _LONGEST_TEXT))
         summary = h("summary", f"the note: {counted(len(sentences), 'sentence')}")
         note = h("details.qx-sm.qx-cost", summary, text)
-    cost = None
     if merged.cost.calls:
         cost = h("p.qx-sm.qx-mut", f"context manager {cost_words(merged.cost)}")
     fate_of = fates(run.trace, one.number)
@@ -508,20 +464,17 @@ def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> N
 
 
 def _fates(heading: str, fates: Sequence[Fate], run: ShownSparc, kind: str) -> Node:
-    rows = [_fate(fate, run) for fate in fates]
-    listed = _some(rows, heading, "qx-fates", MOST_FATES) if rows else None
+    listed = _some([_fate(fate, run) for fate in fates], heading, "qx-fates", MOST_FATES) if fates else None
     return h("div", {"class": kind}, h("h4", heading), listed)
 
 
 def _fate(fate: Fate, run: ShownSparc) -> Node:
-    is_gold = fate.chunk_id in run.gold
     text = run.texts.get(fate.chunk_id, "")
     paint = step_class(fate.branches[0]) if fate.branches else "qx-solo"
     link = link_to("open", fate.chunk_id, f"{fate.chunk_id:,}", data_same=str(fate.chunk_id))
     support = None
-    if is_gold:
-        mark = "qx-found-at" if fate.stays else "qx-lost"
-        support = h("span", {"class": mark}, "✓ support" if fate.stays else "support")
+    if fate.chunk_id in run.gold:
+        support = h("span.qx-found-at", "✓ support") if fate.stays else h("span.qx-lost", "support")
     return h(
         "li",
         {"class": paint},
@@ -543,32 +496,28 @@ def final(run: ShownSparc | None) -> list[Node]:
     winner = run.trace.chosen_branch
     cited = () if winner is None or winner.answered is None else winner.answered.citations
     answer, finders = run.trace.stopped.answer.strip(), finders_of(run.trace)
-    hits = len({*run.gold} & {*run.evidence})
-    support = f" · {hits} of {counted(len(run.gold), 'support chunk')} among them" if run.gold else ""
     items = []
     for chunk_id in sorted(run.evidence):
-        words = run.texts.get(chunk_id, "")
-        extract = excerpt_of(words, answer if chunk_id in cited else "", 160)
-        mark = h("mark.qx-answer-mark", extract.mark) if extract.mark else None
+        words, is_cited = run.texts.get(chunk_id, ""), chunk_id in cited
         whole = {"dir": "auto", "title": shorten(plain(words), 600)}
         finds = [
-            h("span.qx-mark", "cited") if chunk_id in cited else None,
+            h("span.qx-mark", "cited") if is_cited else None,
             h("span.qx-mark.qx-hit", "support") if chunk_id in run.gold else None,
             h("span.qx-sm.qx-mut", f"found by {', '.join(finders.get(chunk_id, ())) or 'none'}"),
         ]
-        items.append(
-            h(
-                "li" + ".qx-cited-item" * (chunk_id in cited),
-                chunk_link(chunk_id, data_same=str(chunk_id)),
-                h("span.qx-rests", whole, extract.before, mark, extract.after),
-                h("span.qx-finds", *finds),
-            )
+        parts = (
+            chunk_link(chunk_id, data_same=str(chunk_id)),
+            h("span.qx-rests", whole, *marked(excerpt_of(words, answer if is_cited else "", 160))),
+            h("span.qx-finds", *finds),
         )
+        items.append(h("li" + ".qx-cited-item" * is_cited, *parts))
     head = h("h3", "What the answer rests on" if answer else "What was found")
     read = counted(len(run.trace.pool), "chunk")
-    caption = f"{len(items)} of {read} read: the note's and the best branch's{support}"
-    facts = h("span.qx-sm.qx-mut", caption)
-    return [h("div.qx-row", head, facts), h("ol.qx-rests-on", *items)]
+    caption = f"{len(items)} of {read} read: the note's and the best branch's"
+    if run.gold:
+        hits = len({*run.gold} & {*run.evidence})
+        caption += f" · {hits} of {counted(len(run.gold), 'support chunk')} among them"
+    return [h("div.qx-row", head, h("span.qx-sm.qx-mut", caption)), h("ol.qx-rests-on", *items)]
 
 
 def costs(run: ShownSparc | None) -> list[Node]:
@@ -576,7 +525,9 @@ def costs(run: ShownSparc | None) -> list[Node]:
     if run is None or run.status == "running":
         return []
     branches = [(one, branch) for one in run.trace.rounds for branch in one.branches if branch.retrieved]
-    longest = max((branch.cost.milliseconds for _, branch in branches), default=0.0)
+    if not branches:
+        return []
+    longest = max(branch.cost.milliseconds for _, branch in branches)
     rows: list[Node] = []
     for one, branch in branches:
         cost, best = branch.cost, ".qx-best" * (one.best is branch)
@@ -587,25 +538,18 @@ def costs(run: ShownSparc | None) -> list[Node]:
             h(f"span.qx-bar-of.{step_class(branch.number)}{best}", {"--x": f"{share:.1f}%"}),
             h("span.qx-mut", cost_words(cost)),
         ]
-    if not rows:
-        return []
     head = h("div.qx-row", h("h3", "What it cost"), h("span.qx-sm.qx-mut", COSTS))
-    who = h("p.qx-sm.qx-mut.qx-agents", agents_words(run.trace))
-    return [head, h("div.qx-bars", *rows), who]
+    agents = run.trace.started.agents
+    who = f"{agents} rewrites, answers and judges."
+    if decided_by_rules(run.trace):
+        who = f"No language model: {agents} rewrite, answer and judge."
+    return [head, h("div.qx-bars", *rows), h("p.qx-sm.qx-mut.qx-agents", who)]
 
 
-def agents_words(trace: SparcTrace) -> str:
-    """Who decided, in a sentence."""
-    agents = trace.started.agents
-    if decided_by_rules(trace):
-        return f"No language model: {agents} rewrite, answer and judge."
-    return f"{agents} rewrites, answers and judges."
-
-
-def finders_of(trace: SparcTrace) -> dict[int, list[str]]:
-    """By chunk, the branches that found it."""
+def finders_of(trace: SparcTrace, before: int | None = None) -> dict[int, list[str]]:
+    """By chunk, the branches that found it, where asked for `before` a 1-based round."""
     finders: dict[int, list[str]] = {}
-    for one in trace.rounds:
+    for one in trace.rounds if before is None else trace.rounds[: before - 1]:
         for branch in one.branches:
             for chunk in branch.chunks:
                 finders.setdefault(chunk.chunk_id, []).append(branch_name(one.number, branch.number))

@@ -1,17 +1,14 @@
-"""A SPARC run's story line as a tree of plain data.
-
-Pure functions; all text stays text. What it says is in core.views.sparc_story.
-"""
+"""A SPARC run's story line, whose words are in core.views.sparc_story."""
 
 from __future__ import annotations
 
 from core.methods.sparc.naming import branch_name
 from core.methods.sparc.trace import SparcTrace
-from core.views.draw.nodes import Node, h, sends
+from core.views.draw.answers import marked
+from core.views.draw.nodes import Node, h
 from core.views.draw.sparc import ShownSparc
-from core.views.draw.story import answer_part, part_head, question_part, story_line
+from core.views.draw.story import answer_part, last_part, part, question_part, story_line
 from core.views.draw.words import counted, shorten, step_class
-from core.views.ending import sparc_end_sentence
 from core.views.sparc_story import RoundPart, lead, sparc_story
 
 INVITATION = (
@@ -29,64 +26,52 @@ def story(run: ShownSparc | None) -> list[Node]:
         return [h("p.qx-empty", INVITATION)]
     narrative = sparc_story(run.trace, run.gold, run.known_answer)
     parts: list[Node] = [question_part(shorten(narrative.question, _LONGEST))]
-    for i, part in enumerate(narrative.rounds):
-        parts.append(_round(part, narrative.n_gold))
-        if i + 1 < len(narrative.rounds) <= _MOST_WITH_MERGES:
-            parts.append(_merge(part))
+    for i, one in enumerate(narrative.rounds, start=1):
+        parts.append(_round(one, narrative.n_gold))
+        if i < len(narrative.rounds) <= _MOST_WITH_MERGES:
+            parts.append(_merge(one))
     if run.status == "running":
-        parts.append(_live(run.trace))
+        words = h("span.qx-part-words", {"role": "status"}, doing(run.trace))
+        parts.append(last_part("Now", words, kind=".qx-live-mark"))
     elif narrative.answer is not None:
-        parts += [answer_part(narrative.answer, "No answer in the evidence"), _stopped(run.trace)]
+        foot = h("span.qx-part-foot", f"round {len(run.trace.rounds)} of {run.trace.started.config.depth}")
+        parts += [answer_part(narrative.answer, "No answer in the evidence"), _stopped(narrative.end, foot)]
+    elif run.status == "cancelled":
+        parts.append(_stopped("Cancelled; the rounds so far are kept."))
     else:
-        parts.append(_ended_early(run))
-    return [*story_line(shorten(narrative.sentence(), 4_000), parts), *_failure(run)]
+        early = "It ended before it had an answer; what was done by then is kept."
+        parts.append(_stopped(run.message or early))
+    return [*story_line(shorten(narrative.sentence(), 4_000), parts), *_failure(run, narrative.end)]
 
 
-def _round(part: RoundPart, n_gold: int) -> Node:
-    outcome = f"found {part.n_support} of {n_gold} support; {part.answers}" if n_gold else part.answers
-    badge = h("span.qx-badge", branch_name(part.number, part.branch))
-    n = part.n_branches
-    excerpt = h("em", part.excerpt.mark) if part.excerpt.mark else None
-    words: list[Node | None] = (
-        [f"{lead(part)}: ", part.excerpt.before, excerpt, part.excerpt.after]
-        if part.number == 1 or not any(fresh for _, fresh in part.query)
-        else ["Asked on: ", *(h("em", words) if fresh else words for words, fresh in part.query)]
-    )
-    inner = [
-        part_head(f"round {part.number} · {counted(n, 'branch')}", badge),
+def _round(one: RoundPart, n_gold: int) -> Node:
+    outcome = f"found {one.n_support} of {n_gold} support; {one.answers}" if n_gold else one.answers
+    words: list[Node] = [f"{lead(one)}: ", *marked(one.excerpt, "em")]
+    if one.number > 1 and any(fresh for _, fresh in one.query):
+        words = ["Asked on: ", *(h("em", said) if fresh else said for said, fresh in one.query)]
+    return part(
+        f"li.qx-told.{step_class(one.branch)}",
+        f"round {one.number} · {counted(one.n_branches, 'branch')}",
+        h("span.qx-badge", branch_name(one.number, one.branch)),
         h("span.qx-part-words.qx-part-chunk", {"dir": "auto"}, *words),
         h("span.qx-part-foot", shorten(outcome, 160)),
-    ]
-    button = sends("qx-part", "goto", f"qx-round-{part.number}", *inner)
-    return h(f"li.qx-told.{step_class(part.branch)}", button)
+        does=("goto", f"qx-round-{one.number}"),
+    )
 
 
-def _merge(part: RoundPart) -> Node:
-    badge = h("span.qx-badge.qx-merge-sign", {"aria-hidden": "true"}, "⋏")
-    chunks = "chunk" if part.n_kept == 1 else "chunks"
-    inner = [
-        part_head("merge", badge),
-        h("span.qx-part-words", f"Kept {part.n_kept} {chunks}, dropped {part.n_dropped}"),
-        h("span.qx-part-foot", f"of {counted(part.n_kept + part.n_dropped, 'chunk')} read so far"),
-    ]
-    return h("li.qx-told.qx-merged", sends("qx-part", "goto", f"qx-merge-{part.number}", *inner))
+def _merge(one: RoundPart) -> Node:
+    return part(
+        "li.qx-told.qx-merged",
+        "merge",
+        h("span.qx-badge.qx-merge-sign", {"aria-hidden": "true"}, "⋏"),
+        h("span.qx-part-words", f"Kept {counted(one.n_kept, 'chunk')}, dropped {one.n_dropped}"),
+        h("span.qx-part-foot", f"of {counted(one.n_kept + one.n_dropped, 'chunk')} read so far"),
+        does=("goto", f"qx-merge-{one.number}"),
+    )
 
 
-def _stopped(trace: SparcTrace) -> Node:
-    inner = [
-        part_head("Stopped", h("span.qx-stop-mark", {"aria-hidden": "true"})),
-        h("span.qx-part-words", shorten(sparc_end_sentence(trace), _LONGEST)),
-        h("span.qx-part-foot", f"round {len(trace.rounds)} of {trace.started.config.depth}"),
-    ]
-    return h("li.qx-ends", h("div.qx-part", *inner))
-
-
-def _live(trace: SparcTrace) -> Node:
-    inner = [
-        part_head("Now", h("span.qx-stop-mark.qx-live-mark", {"aria-hidden": "true"})),
-        h("span.qx-part-words", {"role": "status"}, doing(trace)),
-    ]
-    return h("li.qx-ends", h("div.qx-part", *inner))
+def _stopped(why: str, foot: Node | None = None) -> Node:
+    return last_part("Stopped", h("span.qx-part-words", shorten(why, _LONGEST)), foot)
 
 
 def doing(trace: SparcTrace) -> str:
@@ -102,20 +87,8 @@ def doing(trace: SparcTrace) -> str:
     return f"Round {now.number} is merged."
 
 
-def _ended_early(run: ShownSparc) -> Node:
-    words = "Cancelled; the rounds so far are kept."
-    if run.status != "cancelled":
-        words = run.message or "It ended before it had an answer; what was done by then is kept."
-    inner = [
-        part_head("Stopped", h("span.qx-stop-mark", {"aria-hidden": "true"})),
-        h("span.qx-part-words", shorten(words, _LONGEST)),
-    ]
-    return h("li.qx-ends", h("div.qx-part", *inner))
-
-
-def _failure(run: ShownSparc) -> list[Node]:
+def _failure(run: ShownSparc, end: str) -> list[Node]:
     """Why an agent could not go on, whole: a part of the line has room for three lines."""
     if run.status != "failed" or run.trace.stopped is None:
         return []
-    words = h("span", shorten(sparc_end_sentence(run.trace), 1_000))
-    return [h("div.qx-notice.qx-error", {"role": "alert"}, words)]
+    return [h("div.qx-notice.qx-error", {"role": "alert"}, h("span", shorten(end, 1_000)))]

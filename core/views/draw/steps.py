@@ -24,9 +24,7 @@ def step_card(
     below: Node | None = None,
     quote: Excerpt,
 ) -> Node:
-    """A choice of a trace so far. quote: what counts in it. on: it is looked at. acts: what can be done.
-    below: what follows.
-    """
+    """A choice of a trace so far. quote: what counts in it. on: it is looked at. below: what follows."""
     marks = []
     if step.chosen_by == "person":
         marks.append(h("span.qx-mark", {"title": "A person chose this chunk, not the agent"}, "forced"))
@@ -36,48 +34,36 @@ def step_card(
     if step.chunk_id in trace.taken_back:
         marks.append(h("span.qx-mark.qx-warn", {"title": EXPLAIN["review"]}, "taken back"))
     if step.n_state_tokens_dropped:
-        cut = (
-            f"{counted(step.n_state_tokens_dropped, 'token')} of question and chosen chunks did not fit the"
-            " encoder's window and were cut"
-        )
+        cut = counted(step.n_state_tokens_dropped, "token")
+        cut += " of question and chosen chunks did not fit the encoder's window and were cut"
         marks.append(h("span.qx-mark.qx-warn", {"title": cut}, "state cut"))
-    lo, hi = scale
-    share = min(1.0, max(0.0, (step.q_value - min(lo, 0.0)) / ((hi - min(lo, 0.0)) or 1.0)))
+    lo, hi = min(scale[0], 0.0), scale[1]
+    share = min(1.0, max(0.0, (step.q_value - lo) / ((hi - lo) or 1.0)))
     bar = h("span.qx-bar", {"--x": f"{100 * share:.1f}%"})
+    badge = sends("qx-badge", "look", step.step, str(step.step), aria_label=f"Show step {step.step}")
+    words = h("p.qx-quote", {"dir": "auto"}, *marked(quote, "em.qx-telling"))
+    worth = h("span.qx-worth", number(score_name, f"{step.q_value:.2f}", "q"), bar)
+    numbers: list[Node] = []
+    if trace.started.config.temperature:
+        numbers.append(number("p", f"{step.probability:.2f}", "p"))
+    if step.position is not None:
+        numbers.append(number("position ρ", f"{step.position:.2f}", "rho"))
+    if trace.stopped is not None and step.chunk_id in trace.taken_back:
+        beside = trace.stopped.review[step.step - 1]
+        numbers.append(number("beside the others Q", f"{beside:.2f}", "review"))
+    if step.n_tied > 1:
+        numbers.append(number("tied", str(step.n_tied), "tied"))
+    own_acts = h("span.qx-acts", *acts) if acts else None
     return h(
         f"div.qx-step.{step_class(step.step)}" + ".qx-on" * on,
-        h(
-            "div.qx-step-top",
-            sends("qx-badge", "look", step.step, str(step.step), aria_label=f"Show step {step.step}"),
-            h("p.qx-quote", {"dir": "auto"}, *marked(quote, "em.qx-telling")),
-            h("span.qx-worth", number(score_name, f"{step.q_value:.2f}", "q"), bar),
-        ),
-        h(
-            "div.qx-step-head.qx-sm",
-            chunk_link(step.chunk_id),
-            *marks,
-            number("p", f"{step.probability:.2f}", "p") if trace.started.config.temperature else None,
-            number("position ρ", f"{step.position:.2f}", "rho") if step.position is not None else None,
-            _reviewed(trace, step),
-            number("tied", str(step.n_tied), "tied") if step.n_tied > 1 else None,
-            h("span.qx-acts", *acts) if acts else None,
-        ),
+        h("div.qx-step-top", badge, words, worth),
+        h("div.qx-step-head.qx-sm", chunk_link(step.chunk_id), *marks, *numbers, own_acts),
         below,
     )
 
 
-def _reviewed(trace: Trace, step: StepTaken) -> Node | None:
-    """What a choice was worth beside the others, where that took it back."""
-    stopped = trace.stopped
-    if stopped is None or step.chunk_id not in stopped.taken_back:
-        return None
-    return number("beside the others Q", f"{stopped.review[step.step - 1]:.2f}", "review")
-
-
 def stop_card(words: str, trace: Trace, tokens: int | None) -> Node:
-    """Where the steps of a trace end. words: why, in a sentence. tokens: of its evidence; None where nobody
-    counted.
-    """
+    """Where the steps of a trace end. words: why. tokens: of its evidence, where anybody counted."""
     n_kept, reviewed = len(trace.evidence), review_sentence(trace)
     size = counted(n_kept, "chunk") + ("" if tokens is None else f", {counted(tokens, 'token')}")
     return h(

@@ -1,12 +1,10 @@
-"""The story line as a tree of plain data: pure functions.
-
-All text stays text (see core.views.draw.nodes). What it says is in core.views.story.
-"""
+"""The story line, whose words are in core.views.story."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from core.views.draw.answers import CONFIDENCE, WHY, marked
 from core.views.draw.nodes import Node, h, sends
@@ -21,19 +19,18 @@ LONG = 8
 
 def story_line(aloud: str, parts: Sequence[Node]) -> list[Node]:
     """The parts as one list, and the same as a sentence to be read aloud."""
-    kind = "qx-story" + (" qx-story-long" if len(parts) > LONG else "")
-    return [h("p.qx-unseen", aloud), h("ol", {"class": kind, "aria-label": "Story of the run"}, *parts)]
+    kind = "ol.qx-story" + ".qx-story-long" * (len(parts) > LONG)
+    return [h("p.qx-unseen", aloud), h(kind, {"aria-label": "Story of the run"}, *parts)]
 
 
 def question_part(query: str) -> Node:
     """The first part: the question."""
-    words = h("span.qx-part-words", {"dir": "auto"}, query)
-    return h("li.qx-asked", h("div.qx-part", part_head("Asked"), words))
+    return part("li.qx-asked", "Asked", None, h("span.qx-part-words", {"dir": "auto"}, query))
 
 
 def answer_part(answer: StoryAnswer, none: str = "") -> Node:
     """What the run ends in. `none`: what is said instead where there is no answer."""
-    kind = {"right": "qx-right", "wrong": "qx-wrong", "no answer": "qx-wrong", None: ""}[answer.verdict]
+    kind = {"right": ".qx-right", "wrong": ".qx-wrong", "no answer": ".qx-wrong", None: ""}[answer.verdict]
     sign = {"right": "✓", "wrong": "✗"}.get(
         answer.verdict or "", {"answer": "=", "guess": "≈"}.get(answer.state, "–")
     )
@@ -53,20 +50,38 @@ def answer_part(answer: StoryAnswer, none: str = "") -> Node:
         said = [answer.text] if quote is None else marked(quote, "em")
         long = ".qx-long" * (quote is not None or len(answer.text) > _LONG_ANSWER)
         words = h(f"span.qx-part-answer{long}", {"dir": "auto"}, *said)
-    inner = [
-        part_head("Answer", h("span.qx-badge", {"aria-hidden": "true"}, sign)),
+    return part(
+        f"li.qx-ends.qx-is-{answer.state}{kind}",
+        "Answer",
+        h("span.qx-badge", {"aria-hidden": "true"}, sign),
         words,
         h("span.qx-part-foot", *foot),
-    ]
-    part = h("div.qx-part", *inner)
-    if answer.chunk_id is not None:
-        part = sends("qx-part", "open", answer.chunk_id, *inner)
-    return h("li", {"class": f"qx-ends qx-is-{answer.state} {kind}"}, part)
+        does=None if answer.chunk_id is None else ("open", answer.chunk_id),
+    )
 
 
-def part_head(words: str, sign: Node | None = None) -> Node:
-    """The small line on top of a part."""
-    return h("span.qx-part-head", sign, h("span", words))
+def part(
+    kind: str,
+    head: str,
+    sign: Node | None,
+    words: Node,
+    foot: Node | None = None,
+    *,
+    does: tuple[str, object] | None = None,
+    **attributes: Any,
+) -> Node:
+    """A part of the line. `does`: what a click on it sends."""
+    inner = (h("span.qx-part-head", sign, h("span", head)), words, foot)
+    if does is None:
+        return h(kind, h("div.qx-part", *inner))
+    return h(kind, sends("qx-part", *does, *inner, **attributes))
+
+
+def last_part(head: str, words: Node, foot: Node | None = None, *, kind: str = "", **more: Any) -> Node:
+    """One that stands where the line ends; `kind`: further classes of its sign."""
+    sign = h(f"span.qx-stop-mark{kind}", {"aria-hidden": "true"})
+    is_shown = "aria_current" in more
+    return part("li.qx-ends" + ".qx-on" * is_shown, head, sign, words, foot, **more)
 
 
 RANKS = "Place of this chunk in line at each step, after the chunks chosen so far"
@@ -74,62 +89,54 @@ _WIDTH, _HEIGHT = 44, 16
 
 
 def story_nodes(story: Story, *, look: int, n_looks: int, tokens: int | None) -> list[Node]:
-    """The line of a story. look: the look that is shown. tokens: of the evidence,
-    None where nobody counted."""
+    """The line of a story. look: the one that is shown. tokens: of the evidence, where anybody counted."""
     parts: list[Node] = [question_part(story.query)]
-    parts += [_choice(part, story.n_chunks, look) for part in story.steps]
-    parts += [_missed(part) for part in story.missed]
+    parts += [_choice(one, story.n_chunks, look) for one in story.steps]
+    parts += [_missed(one) for one in story.missed]
     if story.answer is not None:
         parts.append(answer_part(story.answer))
     if story.end:
-        parts.append(_end(story, look, n_looks, tokens))
+        n_kept = sum(not one.taken_back for one in story.steps)
+        size = "" if tokens is None else f", {counted(tokens, 'token')}"
+        words = h("span.qx-part-words", story.end)
+        foot = h("span.qx-part-foot", counted(n_kept, "chunk") + size)
+        shows = {} if n_looks == len(story.steps) else _shows(n_looks, look)
+        parts.append(last_part("Stopped", words, foot, **shows))
     return story_line(story.sentence(), parts)
 
 
-def _choice(part: StoryPart, n_chunks: int, look: int) -> Node:
-    assert part.step is not None
-    badge = h("span.qx-badge", str(part.step))
-    notes = [" · yours"] * (part.chosen_by == "person") + [" · taken back"] * part.taken_back
-    inner = [
-        part_head(f"chunk {part.chunk_id:,}{''.join(notes)}", badge),
-        _words(part),
-        h("span.qx-part-foot", {"title": RANKS}, *_rise(part.ranks, n_chunks)),
-    ]
-    kind = step_class(part.step) + ".qx-on" * (look == part.step) + ".qx-taken-back" * part.taken_back
-    return h(f"li.qx-told.{kind}", _look_at(part.step, look, inner))
+def _choice(one: StoryPart, n_chunks: int, look: int) -> Node:
+    assert one.step is not None
+    notes = " · yours" * (one.chosen_by == "person") + " · taken back" * one.taken_back
+    kind = step_class(one.step) + ".qx-on" * (look == one.step) + ".qx-taken-back" * one.taken_back
+    return part(
+        f"li.qx-told.{kind}",
+        f"chunk {one.chunk_id:,}{notes}",
+        h("span.qx-badge", str(one.step)),
+        _words(one),
+        h("span.qx-part-foot", {"title": RANKS}, *_rise(one.ranks, n_chunks)),
+        **_shows(one.step, look),
+    )
 
 
-def _missed(part: StoryPart) -> Node:
-    badge = h("span.qx-badge.qx-ask", {"aria-hidden": "true"}, "?")
-    inner = [
-        part_head(f"missed: {part.chunk_id:,}", badge),
-        _words(part),
-        h("span.qx-part-foot", {"title": RANKS}, _ranks(part.ranks)),
-    ]
-    return h("li.qx-told.qx-miss", sends("qx-part", "open", part.chunk_id, *inner))
+def _missed(one: StoryPart) -> Node:
+    return part(
+        "li.qx-told.qx-miss",
+        f"missed: {one.chunk_id:,}",
+        h("span.qx-badge.qx-ask", {"aria-hidden": "true"}, "?"),
+        _words(one),
+        h("span.qx-part-foot", {"title": RANKS}, _ranks(one.ranks)),
+        does=("open", one.chunk_id),
+    )
 
 
-def _end(story: Story, look: int, n_looks: int, tokens: int | None) -> Node:
-    n_kept = sum(not part.taken_back for part in story.steps)
-    size = "" if tokens is None else f", {counted(tokens, 'token')}"
-    inner = [
-        part_head("Stopped", h("span.qx-stop-mark", {"aria-hidden": "true"})),
-        h("span.qx-part-words", story.end),
-        h("span.qx-part-foot", counted(n_kept, "chunk") + size),
-    ]
-    if n_looks == len(story.steps):
-        return h("li.qx-ends", h("div.qx-part", *inner))
-    return h("li.qx-ends" + ".qx-on" * (look == n_looks), _look_at(n_looks, look, inner))
+def _shows(n: int, look: int) -> dict[str, Any]:
+    """What makes a part show look `n`; `look` is the one that is shown."""
+    return {"does": ("look", n)} | ({"aria_current": "step"} if look == n else {})
 
 
-def _look_at(n: int, look: int, inner: Sequence[Node]) -> Node:
-    """A part that shows look `n`; `look` is the one that is shown."""
-    current = {"aria-current": "step"} if look == n else {}
-    return sends("qx-part", "look", n, *inner, **current)
-
-
-def _words(part: StoryPart) -> Node:
-    return h("span.qx-part-words.qx-part-chunk", {"dir": "auto"}, *marked(part.excerpt, "em"))
+def _words(one: StoryPart) -> Node:
+    return h("span.qx-part-words.qx-part-chunk", {"dir": "auto"}, *marked(one.excerpt, "em"))
 
 
 def _rise(ranks: Sequence[int], n_chunks: int) -> list[Node]:
@@ -145,12 +152,12 @@ def _rise(ranks: Sequence[int], n_chunks: int) -> list[Node]:
 
 def _ranks(ranks: Sequence[int]) -> Node:
     """ "70th → 4th → 3rd"; of a longer way, its ends; "3rd from the start" where nothing changed."""
+    if not ranks:
+        return h("span")
     if len(ranks) > 1 and len(set(ranks)) == 1:
         return h("span", h("strong", ordinal(ranks[0])), " from the start")
-    places = [ordinal(rank) for rank in (ranks if len(ranks) <= 3 else (ranks[0], ranks[-1]))]
-    return (
-        h("span", *(f"{words} → " for words in places[:-1]), h("strong", places[-1])) if places else h("span")
-    )
+    *before, last = [ordinal(rank) for rank in (ranks if len(ranks) <= 3 else (ranks[0], ranks[-1]))]
+    return h("span", *(f"{words} → " for words in before), h("strong", last))
 
 
 def _spark(ranks: Sequence[int], n_chunks: int) -> Node:

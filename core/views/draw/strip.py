@@ -1,7 +1,4 @@
-"""What the canvas strip draws around its numbers.
-
-For the app and for exported pages alike.
-"""
+"""What the canvas strip draws around its numbers."""
 
 from __future__ import annotations
 
@@ -81,10 +78,9 @@ def strip_value(
     """What the strip shows. `look` is 1-based; `intervals` are those of that look; `scale` holds for the
     whole run. searched: ranges of the chunks that have values, empty for all; the others are hatched.
 
-    missed: chunks of `gold` that a run which has ended never chose.
-    marks: chunks that a person marked, and whether each belongs to the answer. stopped: the last look is the
-    one after which the agent stopped, so no chunk was chosen at it. score_name: "Q", or that of a baseline's
-    score. probability_name: such as "p at T = 0.03". chunk_map: None where there is none to be asked for.
+    missed: chunks of `gold` that a run which has ended never chose. marks: chunks that a person marked, and
+    whether each belongs to the answer. stopped: the last look is the one after which the agent stopped, so no
+    chunk was chosen at it. probability_name: such as "p at T = 0.03".
     """
     return {
         "token": token,
@@ -115,10 +111,10 @@ def packed(numbers: np.ndarray) -> str:
 
 
 def colour_scale(first: np.ndarray, spec: CheckpointSpec | None) -> tuple[float, float]:
-    """Ends of a run's scale of Q: where Q of its checkpoint usually lies, else what the first look saw.
+    """Ends of a run's scale of Q: where Q of its checkpoint usually lies, else what the first look saw, (N,).
 
-    first: (N,) Q of the first look. Where no choice changes Q, it is that of all looks, and the scale ends at
-    twice its best at most: the strip would be flat where Q of a checkpoint goes far beyond.
+    Where no choice changes Q, the scale ends at twice the best of the first look at most: the strip would be
+    flat where Q of a checkpoint goes far beyond.
     """
     least, most = float(np.nanmin(first)), float(np.nanmax(first))
     lo, hi = (spec.q_range if spec else None) or (0.0, 1.2 * most)

@@ -29,11 +29,11 @@ def table(head: Sequence[Node | tuple[str, str]], rows: Sequence[Node], label: s
 
 def sorted_by(name: str, sentence: str, sort: str, descends: bool) -> Node:
     """A heading that sorts by its column. `sort`: the column that the rows are sorted by."""
-    arrow = (" ↓" if descends else " ↑") * (name == sort)
-    way = {"aria-sort": "descending" if descends else "ascending"} if name == sort else {}
-    return h(
-        "th", {"scope": "col", **way}, sends("qx-link.qx-sort", "sort", name, name + arrow, title=sentence)
-    )
+    words, own = name, {"scope": "col"}
+    if name == sort:
+        words += " ↓" if descends else " ↑"
+        own["aria-sort"] = "descending" if descends else "ascending"
+    return h("th", own, sends("qx-link.qx-sort", "sort", name, words, title=sentence))
 
 
 def table_row(*cells: Node, on: bool = False) -> Node:

@@ -1,7 +1,4 @@
-"""A page of a document with marked chunks.
-
-It has the way to other pages, too.
-"""
+"""A page of a document with marked chunks, and turning pages."""
 
 from __future__ import annotations
 
@@ -17,12 +14,8 @@ from core.views.draw.words import EXPLAIN, counted
 
 PAGE_CHARACTERS = 3_600
 """Text around a chunk that the reading pane shows at once."""
-
-
 MAX_SHOWN = 20_000
 """Characters of one chunk that the pane shows: a word of a megabyte is one token to the encoder."""
-
-
 Span = tuple[int, int]
 Page = tuple[int, int, int]
 """(document, first row, row behind the last) of what a reading pane shows at once."""
@@ -33,35 +26,24 @@ def document_page(
 ) -> Node:
     """A page of a document, every chunk to be clicked. `mark`: classes and badge of a chunk."""
     document, first, last = page
-    prose = page_prose(workspace, page)
     table, base = workspace.tables[document], int(workspace.borders[document])
+    source, at = workspace.documents[document], int(table.start[first])
+    prose = Prose(source.text, at, int(table.end[last - 1]), source.kind)
     spans: list[Node] = []
-    at = int(table.start[first])
     for row in range(first, last):
         start, end, chunk_id = int(table.start[row]), int(table.end[row]), base + row
         if start > at:
             spans += drawn(prose, at, start)
         classes, badge = mark(chunk_id)
         is_marked = chunk_id == marked
-        names = ["qx-chunk", *classes, *["qx-marked"] * is_marked]
-        attributes = {
-            "class": " ".join(names),
-            "data-act": "open",
-            "data-arg": str(chunk_id),
-            "data-show": is_marked,
-        }
+        kind = ".".join(["span.qx-chunk", *classes, *["qx-marked"] * is_marked])
+        opens = {"data-act": "open", "data-arg": str(chunk_id), "data-show": is_marked}
         nodes = drawn(prose, start, min(end, start + MAX_SHOWN))
         cut = f"… ({end - start - MAX_SHOWN:,} more characters)" if end - start > MAX_SHOWN else None
-        spans.append(h("span", attributes, badge, *nodes, cut))
+        spans.append(h(kind, opens, badge, *nodes, cut))
         at = max(at, end)
-    keep = {
-        "class": "qx-read",
-        "data-keep-scroll": f"{document} {first}",
-        "tabindex": "0",
-        "role": "region",
-        "aria-label": "Document text",
-    }
-    return h("div", keep, *spans)
+    region = {"tabindex": "0", "role": "region", "aria-label": "Document text"}
+    return h("div.qx-read", {"data-keep-scroll": f"{document} {first}", **region}, *spans)
 
 
 def drawn(prose: Prose, start: int, end: int, mark: Span | None = None, news: str = "") -> list[Node]:
@@ -70,10 +52,9 @@ def drawn(prose: Prose, start: int, end: int, mark: Span | None = None, news: st
     nodes: list[Node] = []
     for first, last in pairwise(borders):
         words = [_within(one) for one in prose.words(first, last)]
-        is_marked = mark is not None and mark[0] <= first < mark[1]
-        nodes += (
-            [h("mark.qx-answer-mark", {"data-news": news} if news else None, *words)] if is_marked else words
-        )
+        if mark is not None and mark[0] <= first < mark[1]:
+            words = [h("mark.qx-answer-mark", {"data-news": news} if news else None, *words)]
+        nodes += words
     return nodes
 
 
@@ -83,12 +64,6 @@ def _within(words: Words) -> Node:
         attributes = {"class": "qx-address", "title": element.address} if element.address else None
         node = h(element.tag, attributes, node)
     return node
-
-
-def page_prose(workspace: Workspace, page: Page) -> Prose:
-    document, first, last = page
-    table, source = workspace.tables[document], workspace.documents[document]
-    return Prose(source.text, int(table.start[first]), int(table.end[last - 1]), source.kind)
 
 
 def turn_pages(workspace: Workspace, page: Page) -> list[Node]:
@@ -105,9 +80,8 @@ def crumb(workspace: Workspace, centre: int, chunk_id: int) -> Node:
     """Where in the documents a page lies, and which chunk is marked."""
     chunk, around = workspace[chunk_id], workspace[centre]
     words = path_words(workspace.documents[around.document].title, around.heading_path)
-    label = (
-        f"chunk {chunk.chunk_id:,} of {len(workspace):,} · {chunk.type} · {counted(chunk.n_tokens, 'token')}"
-    )
+    size = counted(chunk.n_tokens, "token")
+    label = f"chunk {chunk.chunk_id:,} of {len(workspace):,} · {chunk.type} · {size}"
     return h("div.qx-crumb", h("span", words), h("span.qx-mut", {"title": EXPLAIN["tokens"]}, label))
 
 

@@ -1,7 +1,4 @@
-"""The gold trail as a tree of plain data.
-
-The rank of every support chunk at every step, and what became of it, in words. Pure functions.
-"""
+"""The gold trail: the rank of every support chunk at every step."""
 
 from __future__ import annotations
 
@@ -46,8 +43,8 @@ def _row(trail: Trail, trace: Trace) -> Node:
         kind = ".qx-mark.qx-hit" if look == trail.found_at else ".qx-lost" if look == lost_at else ""
         sentence = f"Rank {standing.rank:,} before step {look}, Q {standing.q_value:.3f}"
         cells.append(h("td", tip(f"span{kind}", sentence, f"{standing.rank:,}")))
-    kind = "qx-fate qx-found-at" if trail.found_at else "qx-fate"
-    return h("tr", h("th", {"scope": "row"}, link, h("div", {"class": kind}, fate(trail, trace))), *cells)
+    kind = "div.qx-fate" + ".qx-found-at" * (trail.found_at is not None)
+    return h("tr", h("th", {"scope": "row"}, link, h(kind, fate(trail, trace))), *cells)
 
 
 def fate(trail: Trail, trace: Trace) -> str:
@@ -59,11 +56,9 @@ def fate(trail: Trail, trace: Trace) -> str:
         if facts_of(trace.started.method).foreign:
             return "not among what it returned"
         return "forbidden" if trail.chunk_id in trace.started.config.forbidden else "its ranks were not kept"
-    if trail.loss is not None:
-        return (
-            f"lost by choice {trail.loss.step}: rank {trail.loss.before.rank:,} before it,"
-            f" {trail.loss.after.rank:,} after it"
-        )
+    if (loss := trail.loss) is not None:
+        ranks = f"rank {loss.before.rank:,} before it, {loss.after.rank:,} after it"
+        return f"lost by choice {loss.step}: {ranks}"
     rank = f"rank {standings[-1].rank:,}"
     match trace.stopped and trace.stopped.reason:
         case "threshold":

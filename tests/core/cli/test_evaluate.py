@@ -29,11 +29,11 @@ def test_an_object_a_task(core: Output, agent: Path, data: Path, tmp_path: Path,
     path = tmp_path / "kept" / "rows.jsonl"
     named = {"data": data, "checkpoint": agent, "rows": path, "log": home / "log.duckdb", "json": True}
     short, paragraphs = objects(
-        core("evaluate", "qa1", "hotpotqa", n=4, seed=3, stop_threshold=0.02, **named)
+        core("evaluate", "qa1", "hotpotqa", n=2, seed=3, stop_threshold=0.02, **named)
     )
     for result in (short, paragraphs):
         assert list(result) == ["task", "checkpoint", "n", "config", "metrics", "intervals", "seconds"]
-        assert (result["checkpoint"], result["n"]) == ("relative10", 4)
+        assert (result["checkpoint"], result["n"]) == ("relative10", 2)
         assert list(result["metrics"]) == list(result["intervals"]) == list(METRICS)
         assert 0 <= result["metrics"]["answer_em"] <= result["metrics"]["answer_f1"] <= 1
         assert result["seconds"] > 0
@@ -49,13 +49,13 @@ def test_an_object_a_task(core: Output, agent: Path, data: Path, tmp_path: Path,
         2,
     )
     rows = read_rows(path)
-    assert [row.task for row in rows] == ["qa1"] * 4 + ["hotpotqa"] * 4
-    assert summarise(rows[:4]).metrics["fact_f1"] == pytest.approx(short["metrics"]["fact_f1"], abs=1e-6)
+    assert [row.task for row in rows] == ["qa1"] * 2 + ["hotpotqa"] * 2
+    assert summarise(rows[:2]).metrics["fact_f1"] == pytest.approx(short["metrics"]["fact_f1"], abs=1e-6)
     with open_reader(home / "log.duckdb") as reader:
         entries = list_evaluations(reader)
         assert [entry.task for entry in entries] == ["hotpotqa", "qa1"]
         logged = read_evaluation(reader, entries[1].evaluation_id)
-    assert list(logged.rows) == rows[:4]
+    assert list(logged.rows) == rows[:2]
     assert logged.config == short["config"]
 
 
@@ -132,7 +132,7 @@ def test_trec_files_of_a_corpus_have_its_ids(core: Output, tmp_path: Path) -> No
 
 
 def test_the_same_seed_gives_the_same_numbers(core: Output, agent: Path, data: Path) -> None:
-    named = {"data": data, "n": 3, "checkpoint": agent, "temperature": 0.3, "json": True}
+    named = {"data": data, "n": 2, "length": 512, "checkpoint": agent, "temperature": 0.3, "json": True}
     first, again, other = (
         [result["metrics"] for result in objects(core("evaluate", "qa2", seed=seed, **named))]
         for seed in (1, 1, 2)
@@ -147,8 +147,8 @@ def test_neighbouring_chunks_are_joined_and_questions_run_one_by_one(
 ) -> None:
     n_chunks = []
     for size in ((), ("--chunk-tokens", 64, "--one-by-one")):
-        named = {"data": data, "n": 1, "checkpoint": agent, "rows": tmp_path / "rows.jsonl", "json": True}
-        core("evaluate", "qa2", *size, **named)
+        named = {"data": data, "n": 1, "length": 512, "checkpoint": agent, "json": True}
+        core("evaluate", "qa2", *size, rows=tmp_path / "rows.jsonl", **named)
         (row,) = read_rows(tmp_path / "rows.jsonl")
         n_chunks.append(row.n_chunks)
     assert row.chunk_tokens == 64

@@ -29,8 +29,8 @@ def episodes(folder: Path, **known: Any) -> Path:
 def test_support_and_answers_become_the_label(
     tmp_path: Path, known: dict[str, Any], label: dict[str, Any] | None
 ) -> None:
-    [episode] = _read_episodes(episodes(tmp_path, **known))
-    assert episode["label"] == label
+    [(_, _, _, told)] = _read_episodes(episodes(tmp_path, **known))
+    assert told == label
 
 
 @pytest.mark.parametrize(

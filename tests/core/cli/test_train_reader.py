@@ -11,7 +11,9 @@ import pytest
 from core.answer.checkpoint import read_reader_spec
 from core.base.rows import row_line
 from core.cli import main
+from core.lab.reader import course
 from core.lab.reader.evaluation import read_answers
+from core.lab.tasks import natural
 from tests.core.answer.conftest import SHORT, TrainedReader, base, course_data, trained  # noqa: F401
 from tests.core.answer.test_found import found_row
 from tests.core.cli.conftest import Output, argv
@@ -24,8 +26,11 @@ def test_training_by_command(
     base: Path,  # noqa: F811
     course_data: Path,  # noqa: F811
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setattr(natural, "OWN_QUESTIONS", tmp_path / "none")
+    monkeypatch.setattr(course, "NOISE_TOKENS", 2_000)
     named = {"out": tmp_path / "mine", "base": base, "data_folder": course_data, "device": "cpu"}
     command = argv("train-reader", **SHORT, **named, json=True)
     assert main(command) == 0
@@ -38,12 +43,12 @@ def test_training_by_command(
     assert main(command) == 0
     assert capsys.readouterr().err.startswith("finished")
 
-    assert main(argv("tune-reader", tmp_path / "mine", data_folder=course_data, n=20, device="cpu")) == 0
+    assert main(argv("tune-reader", tmp_path / "mine", data_folder=course_data, n=8, device="cpu")) == 0
     told, tuned = json.loads(capsys.readouterr().out), read_reader_spec(tmp_path / "mine")
     assert told["scores"] == tuned.scores["validation"]
-    assert (told["scores"]["n"], told["least_confidence"]) == (20, tuned.least_confidence)
+    assert (told["scores"]["n"], told["least_confidence"]) == (8, tuned.least_confidence)
     assert (tuned.training, tuned.base_sha256) == (spec.training, spec.base_sha256)
-    command = argv("tune-reader", tmp_path / "mine", data_folder=course_data, n=20, no_answer_bias=-0.3)
+    command = argv("tune-reader", tmp_path / "mine", data_folder=course_data, n=8, no_answer_bias=-0.3)
     assert main(command) == 0
     kept = read_reader_spec(tmp_path / "mine")
     assert kept.no_answer_bias == -0.3

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -17,30 +16,32 @@ from core.encode.adapter import (
     LowRankChange,
     adaptable_layers,
     adapter_file,
+    blend_adapters,
     merge_adapter,
     save_adapter,
 )
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+from core.encode.checkpoint import load_weights, served_architecture
+from core.encode.mpnet import Encoder
 
 Weights = dict[str, torch.Tensor]
 RANK = 3
 LAYER = "base_model.model.encoder.layer.0.attention.self.query"
+NO_FIT = "does not fit its base encoder at encoder.layer.0.attention.self.query"
 IDS = torch.tensor([[2, 5, 9, 11, 12, 3], [2, 6, 14, 11, 13, 3]])
 
 
 @pytest.fixture
-def model_of(reference: Path) -> Callable[[], PreTrainedModel]:
-    from transformers import AutoModel  # takes seconds: not for every worker that collects
+def model_of(reference: Path) -> Callable[[], Encoder]:
+    def build() -> Encoder:
+        model = served_architecture(reference / "tiny-bert")
+        load_weights(model, load_file(reference / "tiny-bert" / "model.safetensors"), "the base")
+        return model.eval()
 
-    return lambda: AutoModel.from_pretrained(
-        reference / "tiny-bert", dtype=torch.float32, add_pooling_layer=False
-    ).eval()
+    return build
 
 
 @pytest.fixture
-def adapter(model_of: Callable[[], PreTrainedModel], tmp_path: Path) -> Path:
+def adapter(model_of: Callable[[], Encoder], tmp_path: Path) -> Path:
     torch.manual_seed(0)
     changes = {
         name: LowRankChange(*layer.weight.shape, RANK) for name, layer in adaptable_layers(model_of()).items()
@@ -53,19 +54,21 @@ def adapter(model_of: Callable[[], PreTrainedModel], tmp_path: Path) -> Path:
 
 @torch.inference_mode()
 def hidden(model: torch.nn.Module) -> torch.Tensor:
-    states: torch.Tensor = model(input_ids=IDS).last_hidden_state
+    states: torch.Tensor = model(input_ids=IDS, attention_mask=torch.ones_like(IDS)).last_hidden_state
     return states
 
 
 @pytest.mark.campaign
 def test_peft_computes_with_our_files_what_we_merge(
-    model_of: Callable[[], PreTrainedModel], adapter: Path
+    model_of: Callable[[], Encoder], reference: Path, adapter: Path
 ) -> None:
-    from peft import PeftModel  # takes seconds: not for every worker that collects
+    from peft import PeftModel  # take seconds: not for every worker that collects
+    from transformers import AutoModel
 
     merged = model_of()
     merge_adapter(merged, adapter, "made")
-    by_peft = PeftModel.from_pretrained(model_of(), adapter).eval()
+    theirs = AutoModel.from_pretrained(reference / "tiny-bert", dtype=torch.float32, add_pooling_layer=False)
+    by_peft = PeftModel.from_pretrained(theirs.eval(), adapter).eval()
     torch.testing.assert_close(hidden(merged), hidden(by_peft), rtol=1e-4, atol=1e-4)
     assert (hidden(merged) - hidden(model_of())).abs().max() > 0.1
     config = json.loads((adapter / "adapter_config.json").read_text())
@@ -77,7 +80,7 @@ def test_peft_computes_with_our_files_what_we_merge(
     assert {tensor.dtype for tensor in load_file(adapter_file(adapter)).values()} == {torch.bfloat16}
 
 
-def test_the_factor_is_that_of_the_file(model_of: Callable[[], PreTrainedModel], adapter: Path) -> None:
+def test_the_factor_is_that_of_the_file(model_of: Callable[[], Encoder], adapter: Path) -> None:
     path = adapter / "adapter_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"lora_alpha": 0}))
     unchanged = model_of()
@@ -85,9 +88,7 @@ def test_the_factor_is_that_of_the_file(model_of: Callable[[], PreTrainedModel],
     torch.testing.assert_close(hidden(unchanged), hidden(model_of()))
 
 
-def test_every_linear_layer_of_the_blocks_is_adapted_and_no_other(
-    model_of: Callable[[], PreTrainedModel],
-) -> None:
+def test_every_linear_layer_of_the_blocks_is_adapted_and_no_other(model_of: Callable[[], Encoder]) -> None:
     names = set(adaptable_layers(model_of()))
     assert len(names) == 2 * 6
     assert all(name.startswith("encoder.layer.") for name in names)
@@ -116,38 +117,14 @@ def of_another_encoder(weights: Weights) -> Weights:
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (
-            without_b,
-            (
-                "does not fit its base encoder at encoder.layer.0.attention.self.query; name the right base"
-                " or train it again"
-            ),
-        ),
+        (without_b, f"{NO_FIT}; name the right base or train it again"),
         (of_another_encoder, "does not fit its base encoder at encoder.layer.7.attention.output.dense"),
-        (
-            set_to(lora_A=torch.zeros(RANK, 31)),
-            "does not fit its base encoder at encoder.layer.0.attention.self.query",
-        ),
-        (
-            set_to(lora_A=torch.zeros(RANK + 1, 32)),
-            "does not fit its base encoder at encoder.layer.0.attention.self.query",
-        ),
-        (
-            set_to(lora_B=torch.zeros(31, RANK)),
-            "does not fit its base encoder at encoder.layer.0.attention.self.query",
-        ),
-        (
-            set_to(lora_A=torch.zeros(32), lora_B=torch.zeros(32, 32)),
-            "does not fit its base encoder at encoder.layer.0.attention.self.query",
-        ),
-        (
-            set_to(lora_A=torch.tensor(1.0), lora_B=torch.tensor(1.0)),
-            "does not fit its base encoder at encoder.layer.0.attention.self.query",
-        ),
-        (
-            set_to(lora_A=torch.zeros(RANK, 2, 32)),
-            "does not fit its base encoder at encoder.layer.0.attention.self.query",
-        ),
+        (set_to(lora_A=torch.zeros(RANK, 31)), NO_FIT),
+        (set_to(lora_A=torch.zeros(RANK + 1, 32)), NO_FIT),
+        (set_to(lora_B=torch.zeros(31, RANK)), NO_FIT),
+        (set_to(lora_A=torch.zeros(32), lora_B=torch.zeros(32, 32)), NO_FIT),
+        (set_to(lora_A=torch.tensor(1.0), lora_B=torch.tensor(1.0)), NO_FIT),
+        (set_to(lora_A=torch.zeros(RANK, 2, 32)), NO_FIT),
         (
             lambda weights: weights | {"classifier.weight": torch.zeros(2)},
             "does not fit its base encoder at an unnamed layer",
@@ -159,7 +136,7 @@ def of_another_encoder(weights: Weights) -> Weights:
     ],
 )
 def test_what_does_not_fit_is_refused(
-    model_of: Callable[[], PreTrainedModel], adapter: Path, spoil: Callable[[Weights], Weights], sentence: str
+    model_of: Callable[[], Encoder], adapter: Path, spoil: Callable[[Weights], Weights], sentence: str
 ) -> None:
     save_file(spoil(load_file(adapter_file(adapter))), adapter_file(adapter))
     with pytest.raises(BadCheckpoint) as caught:
@@ -190,7 +167,7 @@ def test_what_does_not_fit_is_refused(
     ],
 )
 def test_a_hostile_configuration_is_one_sentence(
-    model_of: Callable[[], PreTrainedModel], adapter: Path, content: bytes
+    model_of: Callable[[], Encoder], adapter: Path, content: bytes
 ) -> None:
     (adapter / "adapter_config.json").write_bytes(content)
     with pytest.raises(
@@ -201,19 +178,21 @@ def test_a_hostile_configuration_is_one_sentence(
     assert len(str(caught.value)) < 200
 
 
+@pytest.mark.parametrize("more", ["classifier.weight", "x.lora_embedding_A", "x.lora_A.weight"])
+def test_what_holds_more_than_pairs_is_not_blended(adapter: Path, more: str) -> None:
+    weights = load_file(adapter_file(adapter)) | {more: torch.zeros(0, 3)}
+    save_file(weights, adapter_file(adapter))
+    with pytest.raises(BadCheckpoint, match="do not change the same layers"):
+        blend_adapters(adapter, [adapter, adapter], [0.5, 0.5], "made")
+
+
 @pytest.mark.parametrize("name", ["adapter_model.safetensors", "adapter_config.json"])
-def test_files_that_are_missing_or_cut(
-    model_of: Callable[[], PreTrainedModel], adapter: Path, name: str
-) -> None:
-    path = adapter / name
+def test_files_that_are_missing_or_cut(model_of: Callable[[], Encoder], adapter: Path, name: str) -> None:
+    path, said = adapter / name, r"^the adapter made is not readable; train or download it again$"
     if name.endswith(".safetensors"):
         path.write_bytes(path.read_bytes()[:500])
-        with pytest.raises(
-            BadCheckpoint, match=r"^the adapter made is not readable; train or download it again$"
-        ):
+        with pytest.raises(BadCheckpoint, match=said):
             merge_adapter(model_of(), adapter, "made")
     path.unlink()
-    with pytest.raises(
-        BadCheckpoint, match=r"^the adapter made is not readable; train or download it again$"
-    ):
+    with pytest.raises(BadCheckpoint, match=said):
         merge_adapter(model_of(), adapter, "made")

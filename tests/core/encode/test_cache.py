@@ -252,11 +252,7 @@ def test_progress_counts_up_to_everything(encoder: CountingEncoder, store: Vecto
     finish(embedding(encoder, TEXTS, store), seen.append)
     assert [p.done for p in seen] == sorted(p.done for p in seen)
     # five of the six rows hold the two known texts
-    assert (seen[0].done, seen[0].n_cached, seen[0].seconds_left) == (
-        5,
-        5,
-        None,
-    )
+    assert (seen[0].done, seen[0].n_cached, seen[0].seconds_left) == (5, 5, None)
     assert (seen[-1].done, seen[-1].total) == (6, 6)
     assert seen[-1].seconds_left == pytest.approx(0)
 

@@ -86,10 +86,7 @@ def xlm_roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
     behind the padding id.
     """
     # takes seconds: not for every worker that collects
-    from transformers import (
-        XLMRobertaConfig,
-        XLMRobertaModel,
-    )
+    from transformers import XLMRobertaConfig, XLMRobertaModel
 
     folder = tmp_path_factory.mktemp("xlm-roberta")
     words = ["<s>", "<pad>", "</s>", "<unk>", *WORDS]

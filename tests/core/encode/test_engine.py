@@ -109,7 +109,7 @@ def test_both_engines_give_the_same_vectors_in_the_same_order(
     over are gone by then.
     """
     ours, theirs = engines(served, dtype)
-    batches = rows(40, max_positions_of(load_towers(served, read_spec(served)).action))
+    batches = rows(3 * theirs.at_once + 6, max_positions_of(load_towers(served, read_spec(served)).action))
     next(theirs.run(batches_for(theirs, batches)))
     gc.collect()
     expected, got = (list(engine.run(batches_for(engine, batches))) for engine in (ours, theirs))

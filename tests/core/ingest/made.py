@@ -7,6 +7,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
 import pypdf
@@ -32,6 +33,7 @@ STYLES = (
     ' 1"/></w:style><w:style w:type="paragraph" w:styleId="Heading2"><w:name w:val="heading'
     ' 2"/></w:style></w:styles>'
 )
+FONTS = {"helvetica": "Helvetica", "times": "Times-Roman", "courier": "Courier", "bold": "Helvetica-Bold"}
 CONTAINER = (
     '<?xml version="1.0"?><container version="1.0"'
     ' xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile'
@@ -110,34 +112,110 @@ def make_epub(chapters: Sequence[str], title: str = "") -> bytes:
     return make_zip(epub_parts(chapters, title))
 
 
-def make_pdf(pages: Sequence[Sequence[str]], title: str = "") -> bytes:
-    """A PDF with these lines of Latin-1 text on its pages; a page without lines has a drawing and no text, as
-    a scan has.
-    """
-    font, first = 3, 5
-    kids = " ".join(f"{first + 2 * i} 0 R" for i in range(len(pages)))
-    objects = {
-        1: b"<< /Type /Catalog /Pages 2 0 R >>",
-        2: f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>".encode(),
-        font: b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
-        4: b"<< /Title (" + _pdf_string(title) + b") >>",
-    }
-    for i, lines in enumerate(pages):
-        number = first + 2 * i
-        resources = f"<< /Font << /F1 {font} 0 R >> >>"
-        objects[number] = (
-            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources {resources} /Contents"
-            f" {number + 1} 0 R >>".encode()
+@dataclass
+class Sheet:
+    """A page of A4; `y` counts from the foot, as PDF does."""
+
+    operators: list[bytes] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    rotate: int = 0
+
+    def text(
+        self, x: float, y: float, text: str, size: float = 10, font: str = "helvetica", angle: int = 0
+    ) -> Sheet:
+        """Text from (x, y); \\x02 and \\x03 are the ligatures fi and fl."""
+        matrix = {0: "1 0 0 1", 90: "0 1 -1 0", 180: "-1 0 0 -1", 270: "0 -1 1 0"}.get(angle, ".7 .7 -.7 .7")
+        shown = _pdf_string(text)
+        self.operators.append(f"BT /{font} {size} Tf {matrix} {x} {y} Tm (".encode() + shown + b") Tj ET")
+        return self
+
+    def lines(
+        self,
+        x: float,
+        y: float,
+        texts: Sequence[str],
+        size: float = 10,
+        leading: float = 14,
+        font: str = "helvetica",
+    ) -> Sheet:
+        for i, text in enumerate(texts):
+            self.text(x, y - i * leading, text, size, font)
+        return self
+
+    def row(self, y: float, cells: Mapping[float, str], size: float = 10, font: str = "helvetica") -> Sheet:
+        for x, text in cells.items():
+            self.text(x, y, text, size, font)
+        return self
+
+    def rule(self, x0: float, y0: float, x1: float, y1: float) -> Sheet:
+        self.operators.append(f"{x0} {y0} m {x1} {y1} l S".encode())
+        return self
+
+    def grid(self, xs: Sequence[float], ys: Sequence[float]) -> Sheet:
+        for x in xs:
+            self.rule(x, min(ys), x, max(ys))
+        for y in ys:
+            self.rule(min(xs), y, max(xs), y)
+        return self
+
+    def box(self, x: float, y: float, width: float, height: float) -> Sheet:
+        self.operators.append(f"{x} {y} {width} {height} re S".encode())
+        return self
+
+    def field(
+        self, kind: str, name: str, value: str, x: float, y: float, more: str = "", width: float = 120
+    ) -> Sheet:
+        """A form's field: kind Tx, Btn or Ch; `value` as PDF writes it, (text) or /Name."""
+        self.notes.append(
+            f"<< /Type /Annot /Subtype /Widget /FT /{kind} /T ({name}) /V {value} {more}"
+            f" /Rect [{x} {y} {x + width} {y + 14}] {'' if '/F ' in more else '/F 4'} >>"
         )
-        objects[number + 1] = _stream(_page(lines))
+        return self
+
+    def comment(self, text: str, author: str, kind: str = "Text", x: float = 400, y: float = 700) -> Sheet:
+        self.notes.append(
+            f"<< /Type /Annot /Subtype /{kind} /Contents ({text}) /T ({author}) /Rect [{x} {y} {x + 20} {y + 20}] >>"
+        )
+        return self
+
+
+def pdf_of(*sheets: Sheet, title: str = "") -> bytes:
+    objects: dict[int, bytes] = {4: b"<< /Title (" + _pdf_string(title) + b") >>"}
+    fonts = ""
+    number = 5
+    for name, base in FONTS.items():
+        objects[number] = (
+            f"<< /Type /Font /Subtype /Type1 /BaseFont /{base} /Encoding << /Type /Encoding /BaseEncoding"
+            " /WinAnsiEncoding /Differences [2 /fi /fl] >> >>".encode()
+        )
+        fonts += f"/{name} {number} 0 R "
+        number += 1
+    kids, fields = [], []
+    for sheet in sheets:
+        notes = []
+        for note in sheet.notes:
+            objects[number] = note.encode("latin-1")
+            notes.append(f"{number} 0 R")
+            fields += [f"{number} 0 R"] if "/Widget" in note else []
+            number += 1
+        objects[number] = _stream(b"\n".join(sheet.operators))
+        objects[number + 1] = (
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Rotate {sheet.rotate} /Resources << /Font <<"
+            f" {fonts}>> >> /Contents {number} 0 R /Annots [{' '.join(notes)}] >>".encode()
+        )
+        kids.append(f"{number + 1} 0 R")
+        number += 2
+    form = f"/AcroForm << /Fields [{' '.join(fields)}] /DA (/helvetica 10 Tf) >>" if fields else ""
+    objects[1] = f"<< /Type /Catalog /Pages 2 0 R {form} >>".encode()
+    objects[2] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>".encode()
+    objects[3] = b"null"
     return _pdf_file(objects)
 
 
-def _page(lines: Sequence[str]) -> bytes:
-    if not lines:
-        return b"0.5 g 72 72 400 600 re f"
-    shown = b"".join(b"(" + _pdf_string(line) + b") Tj 0 -14 Td " for line in lines)
-    return b"BT /F1 11 Tf 72 740 Td " + shown + b"ET"
+def make_pdf(pages: Sequence[Sequence[str]], title: str = "") -> bytes:
+    """A PDF with these lines on its pages; one without lines has a drawing and no text, as a scan has."""
+    scan = Sheet([b"0.5 g 72 72 400 600 re f"])
+    return pdf_of(*(Sheet().lines(72, 740, lines, 11) if lines else scan for lines in pages), title=title)
 
 
 def _pdf_string(text: str) -> bytes:
@@ -145,15 +223,7 @@ def _pdf_string(text: str) -> bytes:
 
 
 def _stream(content: bytes, entries: bytes = b"") -> bytes:
-    return (
-        b"<< "
-        + entries
-        + b"/Length "
-        + str(len(content)).encode()
-        + b" >>\nstream\n"
-        + content
-        + b"\nendstream"
-    )
+    return b"<< %b/Length %d >>\nstream\n%b\nendstream" % (entries, len(content), content)
 
 
 def _pdf_file(objects: Mapping[int, bytes]) -> bytes:
@@ -181,10 +251,8 @@ def make_pdf_bomb(megabytes: int) -> bytes:
     """A PDF whose only page unpacks to that many megabytes of blanks."""
     blanks = b" " * 1024 * 1024
     packer = zlib.compressobj(9)
-    start, piece = (
-        packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH),
-        packer.compress(blanks) + packer.flush(zlib.Z_FULL_FLUSH),
-    )
+    start = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH)
+    piece = packer.compress(blanks) + packer.flush(zlib.Z_FULL_FLUSH)
     checksum = 1
     for _ in range(megabytes):
         checksum = zlib.adler32(blanks, checksum)
@@ -266,8 +334,8 @@ def encrypted_zip(entries: Mapping[str, str | bytes]) -> bytes:
 def with_declared_size(data: bytes, size: int) -> bytes:
     """An archive whose headers claim that every entry unpacks to `size` bytes (at most 4 GB)."""
     out = bytearray(data)
-    for signature, field in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+    for signature, place in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
         at = -1
         while (at := out.find(signature, at + 1)) >= 0:
-            out[at + field : at + field + 4] = struct.pack("<I", size)
+            out[at + place : at + place + 4] = struct.pack("<I", size)
     return bytes(out)

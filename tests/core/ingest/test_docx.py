@@ -4,7 +4,7 @@ import pytest
 from defusedxml import ElementTree
 
 from core.ingest.docx import read_docx
-from core.ingest.equations import M, equation_line
+from core.ingest.formulas import M, equation_line
 from core.ingest.numbering import W, written
 from tests.core.ingest.made import docx_parts, make_zip, paragraph, table
 

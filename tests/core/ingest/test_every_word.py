@@ -17,8 +17,7 @@ from core.base.config import ChunkConfig
 from core.ingest import Converter, chunk_document, default_chunker, read_document
 from tests.conftest import COUNTS
 from tests.core.ingest.conftest import WordTokenizer
-from tests.core.ingest.made import W, docx_parts, make_epub, make_zip
-from tests.core.ingest.made_pdf import Sheet, pdf_of
+from tests.core.ingest.made import Sheet, W, docx_parts, make_epub, make_zip, pdf_of
 
 _WORD = re.compile(r"[a-z]{9}")
 _LEFT_OUT = re.compile(r"left out: (\d+) word")

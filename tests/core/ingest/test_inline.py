@@ -4,7 +4,6 @@ import pytest
 
 from core.ingest import read_document
 from core.ingest.clean import clean
-from core.ingest.hidden import styled_classes
 from core.ingest.inline import name_lifted
 from core.ingest.markdown import markdown_of
 from core.ingest.soup import parse_html
@@ -155,7 +154,7 @@ def test_what_a_style_sheet_raises_or_numbers_reads_alike() -> None:
         "<ol class=legal><li>Dogs<li>Cats</ol>"
     )
     soup, _ = parse_html(page)
-    name_lifted(soup, styled_classes)
+    name_lifted(soup)
     clean(soup)
     assert markdown_of(soup) == "10^6 units, 14[2], feesNew\n\n- a. Dogs\n- b. Cats"
 

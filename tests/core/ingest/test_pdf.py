@@ -11,7 +11,7 @@ import pytest
 from core.base.errors import BadDocument
 from core.ingest import pdf, read_document
 from core.ingest.pdf import read_pdf
-from tests.core.ingest.made_pdf import Sheet, pdf_of
+from tests.core.ingest.made import Sheet, pdf_of
 
 PEARS = (
     "The orchard keeps forty rows of pears along the southern wall, and each autumn the pickers climb before"

@@ -19,7 +19,6 @@ from core.views.figures import (
     best_q_figure,
     block_of,
     card_figure,
-    chart_figure,
     counts_figure,
     curves_figure,
     distribution_figure,
@@ -85,7 +84,7 @@ def test_a_chart_of_a_study() -> None:
         Line("oracle", (2.0,), (0.9,), points_only=True),
     )
     chart = Chart("Title", "tokens", "F1", lines, log_x=True)
-    figure = chart_figure(chart)
+    figure = card_figure(chart)
     assert [(line.name, line.mode, list(line.x), list(line.y)) for line in figure.data] == [
         ("measured", "lines+markers", [1, 10], [0.5, None]),
         ("ideal", "lines", [1, 10], [0, 1]),
@@ -93,7 +92,7 @@ def test_a_chart_of_a_study() -> None:
     ]
     x, y = figure.layout.xaxis, figure.layout.yaxis
     assert (x.type, y.type, x.title.text, figure.layout.showlegend) == ("log", "linear", "tokens", True)
-    assert card_figure(chart).layout.title.text is None, "a card has it"
+    assert figure.layout.title.text is None, "a card has it"
 
 
 def test_a_line_has_its_colour_and_a_target_that_of_its_line() -> None:

@@ -1,7 +1,4 @@
-"""The card of the Evaluate tab for questions about whole documents.
-
-Its components, and which of them starts what.
-"""
+"""The card of the Evaluate tab for questions about whole documents."""
 
 from __future__ import annotations
 
@@ -60,13 +57,9 @@ class WholeDocuments:
                 elem_id="qx-whole-methods",
             )
             with gr.Row(elem_classes="qx-settings-grid"):
+                about = help_of(DocumentOrder, "k", none="0")
                 self.k = gr.Number(
-                    0,
-                    label="Most chunks",
-                    info=help_of(DocumentOrder, "k", none="0"),
-                    precision=0,
-                    elem_id="qx-whole-k",
-                    min_width=150,
+                    0, label="Most chunks", info=about, precision=0, elem_id="qx-whole-k", min_width=150
                 )
                 self.stops = gr.Checkbox(True, label="Agents may stop", elem_id="qx-whole-stops")
             self.llm_panel = LlmPanel(services, session, "whole-llm")
@@ -86,21 +79,14 @@ class WholeDocuments:
         """(owner, token of their open documents, number) when their marked questions are to be asked."""
         self.to_explore: gr.State = gr.State(None)
         """An AskDocument when a question is to be asked in Explore."""
-        self.shown = shown = [
-            self.measured,
-            self.progress,
-            self.notice,
-            self.scores,
-            self.questions,
-            self.run,
-            self.cancel,
-        ]
+        panels = (self.progress, self.notice, self.scores, self.questions)
+        self.shown = shown = [self.measured, *panels, self.run, self.cancel]
         order, refusal = [self.files, self.methods, self.k, self.stops], notice_in(self.notice)
         run = packs(self._run, refusal)
         running = self.run.click(run, [session, *order], shown, **in_line("evaluate", 1))
         marked = self.wanted.change(
             packs(self._run_marked, refusal),
-            [session, self.wanted, self.methods, self.k, self.stops],
+            [session, self.wanted, *order[1:]],
             shown,
             **in_line("evaluate", 1),
         )
@@ -169,10 +155,8 @@ class WholeDocuments:
         }
 
     def _cancelled(self) -> Update:
-        return {
-            **self.work.free(),
-            self.notice: notice("Cancelled; what was measured so far is shown.", "info"),
-        }
+        words = notice("Cancelled; what was measured so far is shown.", "info")
+        return {**self.work.free(), self.notice: words}
 
     def _on_questions(self, state: DocumentsProgress | None, event: gr.EventData) -> Update:
         """Arguments come from a browser: out of bounds, nothing happens."""
@@ -186,6 +170,5 @@ class WholeDocuments:
 
 
 def _order(files: tuple[Path, ...], methods: list[str], k: float | None, stops: bool) -> DocumentOrder:
-    return DocumentOrder(
-        files, tuple(name for name in OFFERED if name in methods), int(k or 0) or None, stops
-    )
+    chosen = tuple(name for name in OFFERED if name in methods)
+    return DocumentOrder(files, chosen, int(k or 0) or None, stops)

@@ -1,7 +1,4 @@
-"""An evaluation over whole documents as trees of plain data (see components.tree).
-
-Progress, methods side by side, questions one by one.
-"""
+"""An evaluation over whole documents as trees of plain data."""
 
 from __future__ import annotations
 
@@ -52,10 +49,8 @@ def following(state: DocumentsProgress) -> list[Node]:
         return [h("p.qx-mut", words), *progress(state.now)]
     if state.now is not None:  # the index takes a moment, the questions asked of it the time
         words += ", asking its questions"
-    return [
-        h("p.qx-mut", words),
-        h("div.qx-progress", {"role": "status"}, h("progress", {"aria-label": words})),
-    ]
+    bar = h("div.qx-progress", {"role": "status"}, h("progress", {"aria-label": words}))
+    return [h("p.qx-mut", words), bar]
 
 
 def methods(state: DocumentsProgress, key: str = "") -> list[Node]:
@@ -92,9 +87,8 @@ def _first_figures(rows: Sequence[DocumentRow]) -> list[Node]:
             continue
         first, *others = means
         best = max(others, key=lambda method: means[method] or 0.0, default=first)
-        words = [
-            f"{label_of(method)} {_with_interval(values[method])}" for method in dict.fromkeys((first, best))
-        ]
+        named = dict.fromkeys((first, best))
+        words = [f"{label_of(method)} {_with_interval(values[method])}" for method in named]
         nodes.append(number(label, " · ".join(words), sentence))
     return nodes
 
@@ -107,11 +101,8 @@ def _with_interval(values: Sequence[float | None]) -> str:
 
 def _of_all(report: Table) -> Table:
     """Without the kind of document: it is all of them."""
-    return Table(
-        report.title,
-        report.columns[1:],
-        tuple((label_of(str(row[1])), *row[2:]) for row in report.rows),
-    )
+    rows = tuple((label_of(str(row[1])), *row[2:]) for row in report.rows)
+    return Table(report.title, report.columns[1:], rows)
 
 
 def questions(state: DocumentsProgress, page: int) -> list[Node]:
@@ -135,12 +126,8 @@ def questions(state: DocumentsProgress, page: int) -> list[Node]:
         for place, one in enumerate(shown, page * PAGE)
     ]
     columns = [(label_of(name), "Of the needed passages, how many its chunks hold") for name in names]
-    head: list[str | tuple[str, str]] = [
-        "Question",
-        "Document",
-        *columns,
-        f"Answer, {label_of(names[0])}",
-    ]
+    answers = f"Answer, {label_of(names[0])}"
+    head: list[str | tuple[str, str]] = ["Question", "Document", *columns, answers]
     return [table(head, lines, "Questions one by one"), *pager("questions-page", page, len(state.questions))]
 
 
@@ -179,8 +166,6 @@ def _answer(row: DocumentRow | None) -> Node:
 
 def _left_out(state: DocumentsProgress) -> list[Node]:
     more = len(state.left_out) - _MOST_LEFT_OUT
-    sentences: Sequence[str] = [
-        *state.left_out[:_MOST_LEFT_OUT],
-        *([f"{more} more like these; the command evaluate-documents names all."] if more > 0 else []),
-    ]
+    last = [f"{more} more like these; the command evaluate-documents names all."] if more > 0 else []
+    sentences = [*state.left_out[:_MOST_LEFT_OUT], *last]
     return [node for sentence in sentences for node in notice(sentence, "info")]

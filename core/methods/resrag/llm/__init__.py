@@ -1,4 +1,1 @@
-"""RES-RAG's policy as in the paper.
-
-A language model writes the action.
-"""
+"""RES-RAG's policy as in the paper: a language model writes the action."""

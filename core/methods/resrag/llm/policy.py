@@ -1,14 +1,12 @@
 """The policy of RES-RAG as in the paper.
 
 A language model reads question and chunks, and writes the action. Where not all chunks fit its context, it
-reads those that cosine and words rank first, in document order, and is told so. The reply is constrained to
-the action's own JSON schema where the model serves that, and checked in any case. An action larger than the
+reads those that cosine and words rank first, in document order, and is told so. An action larger than the
 budget loses the chunks that stand furthest down in their lists.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,14 +19,13 @@ from core.base.config import RESRAG_LLM, EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import Event, Trace
 from core.corpus.index import Searchable
-from core.corpus.words import words_of
 from core.encode.encoder import DualEncoder
 from core.llm.client import estimated_tokens
 from core.llm.prompts import Marks, template
 from core.llm.protocol import Llm, LlmError, Message, Sampling, never
-from core.methods.hybrid import WORD_WEIGHT
-from core.methods.protocol import Method, check, one_look_events, query_cosines
-from core.methods.resrag.action import UNREAD, Action, action_of, chunk_ids_of, document_key, parse_action
+from core.methods.hybrid import hybrid_scores
+from core.methods.protocol import Method, check, one_look_events
+from core.methods.resrag.action import UNREAD, Action, action_of, chunk_ids_of, document_key
 from core.methods.resrag.sets import LEAST_CHANCE
 
 CONTEXT_TOKENS = 8_192
@@ -63,17 +60,10 @@ class LlmEvidenceSet:
     name = RESRAG_LLM
 
     def __init__(
-        self,
-        llm: Llm | None,
-        encoder: DualEncoder,
-        *,
-        context_tokens: int = CONTEXT_TOKENS,
+        self, llm: Llm | None, encoder: DualEncoder, *, context_tokens: int = CONTEXT_TOKENS
     ) -> None:
-        """llm: None refuses every question, for callers that offer the method before a model is connected.
-        encoder: ranks the chunks where not all fit.
-        """
-        self.llm, self.encoder = llm, encoder
-        self.context_tokens = context_tokens
+        """llm: None refuses every question. encoder: ranks the chunks where not all fit."""
+        self.llm, self.encoder, self.context_tokens = llm, encoder, context_tokens
         self.cancelled: Callable[[], bool] = never
         """Asked again and again while the model is silent; once true, `retrieve` raises LlmCancelled."""
 
@@ -91,28 +81,18 @@ class LlmEvidenceSet:
         values = np.full(len(corpus), UNREAD, np.float32)
         values[list(task.read)], values[taken] = 0.0, 1.0
         left = next((chunk_id for chunk_id in task.read if chunk_id not in taken), None)
+        if len(taken) == config.step_budget:
+            left = None
         yield from one_look_events(
-            self.name,
-            self.encoder.spec.name,
-            query,
-            corpus,
-            config,
-            values,
-            taken,
-            started,
-            left if len(taken) < config.step_budget else None,
+            self.name, self.encoder.spec.name, query, corpus, config, values, taken, started, left
         )
 
     def _taken(self, task: SetPrompt, corpus: Searchable, config: EpisodeConfig) -> list[int]:
         """Chunk ids in falling relevance, at most the budget."""
         assert self.llm is not None
+        sampling = Sampling(max_tokens=self.llm.reply_tokens or task.room, seed=config.seed)
         try:
-            reply = self.llm.chat(
-                task.messages,
-                Sampling(max_tokens=self.llm.reply_tokens or task.room, seed=config.seed),
-                schema=task.schema,
-                cancelled=self.cancelled,
-            )
+            reply = self.llm.chat(task.messages, sampling, schema=task.schema, cancelled=self.cancelled)
         except LlmError as error:
             raise BadRequest(str(error)) from error
         assert reply.value is not None  # a schema was asked for
@@ -136,10 +116,7 @@ def set_prompt(
     query: str, corpus: Searchable, config: EpisodeConfig, encoder: DualEncoder, context_tokens: int
 ) -> SetPrompt:
     """The question as the policy puts it. Raises BadRequest where the context has no room for a chunk."""
-    scores = query_cosines(encoder, query, corpus) + np.float32(WORD_WEIGHT) * corpus.words.shares(
-        words_of(query)
-    )
-    forbidden = {*config.forbidden}
+    scores, forbidden = hybrid_scores(encoder, query, corpus), {*config.forbidden}
     ranked = [i for i in np.argsort(-scores, kind="stable").tolist() if i not in forbidden]
     bare = messages(query, {}, None, config.step_budget, True)
     fixed = context_tokens // _REPLY_SHARE + estimated_tokens(sum(len(one.content) for one in bare))
@@ -160,10 +137,10 @@ def set_prompt(
 
 
 def taken_by(reply: BaseModel, borders: np.ndarray, budget: int) -> list[int]:
-    """Chunk ids of a reply that fits its schema, at most `budget`, as `first_of`. borders: (M + 1,)."""
-    sizes = np.diff(borders).tolist()
-    named = {document_key(document): [] for document in range(len(sizes))} | reply.model_dump()
-    return first_of(parse_action(json.dumps(named), sizes), borders, budget)
+    """Chunk ids of a reply that fits `action_schema`, which bounds its numbers, as `first_of` gives them."""
+    named = reply.model_dump()
+    action = tuple(tuple(named.get(document_key(document), ())) for document in range(len(borders) - 1))
+    return first_of(action, borders, budget)
 
 
 def unread(trace: Trace) -> str:
@@ -173,11 +150,11 @@ def unread(trace: Trace) -> str:
         return ""
     n = trace.started.n_chunks
     n_unread = int(np.count_nonzero(seen.q_values == UNREAD)) - len({*trace.started.config.forbidden})
+    if n_unread <= 0:
+        return ""
     return (
         f"the language model read {n - n_unread:,} of {n:,} chunks, those nearest to the question: no more"
         " fit its context; open fewer documents, or raise --llm-context by command"
-        if n_unread > 0
-        else ""
     )
 
 
@@ -240,10 +217,9 @@ def _once(numbers: list[int]) -> list[int]:
 def messages(query: str, shown: Shown, corpus: Searchable | None, budget: int, is_cut: bool) -> list[Message]:
     """The conversation. is_cut: not all chunks are shown."""
     cut = "Only the chunks nearest to the question are shown, so numbers are missing between them.\n\n"
+    documents = (_document(document, numbers, corpus) for document, numbers in shown.items() if corpus)
     values = {
-        "documents": "\n".join(
-            _document(document, numbers, corpus) for document, numbers in shown.items() if corpus
-        ),
+        "documents": "\n".join(documents),
         "cut": cut if is_cut else "",
         "question": _MARKS.plain(query),
         "keys": ", ".join(map(document_key, shown)),

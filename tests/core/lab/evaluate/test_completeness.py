@@ -131,7 +131,7 @@ def test_a_row_keeps_the_lead_of_its_first_look(
     question = DocumentQuestion("1", "d", "single", "Where is the milk?", (), ("Mary got the milk there.",))
     encoders = Encoders(str(tiny_checkpoints["none"]), "cpu")
     setting = DocumentSetting(methods=("qrag",), k=5, stops=False)
-    asked = AskedDocument("d", (question,), {"1": ((9, 33),)})
+    asked = AskedDocument("d", ((question, ((9, 33),)),))
     folder = SimpleNamespace(read=lambda _: document)
     [row] = evaluate_document(asked, folder, setting, encoders, KnowingReader({})).rows
     _, encoder = encoders.choice(document)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +44,18 @@ def rows_of(
     return list(evaluate(examples, setting, retriever, encoder, how, batch=batch, store=store))
 
 
-def alone(agent: Agent, example: Example, config: EpisodeConfig) -> Trace:
-    """The example as a workspace of its own, through the agent as the app runs it."""
+@cache
+def opened(agent: Agent, example: Example) -> Corpus:
+    """The example as a workspace of its own."""
     texts = list(example.chunks)
-    corpus = Corpus(
-        workspace_of_chunks(texts, agent.encoder.tokenizer.count(texts)),
-        index_of(agent.encoder, agent.encoder.encode_chunks(texts)),
-    )
-    return fold(
-        event for _, event in agent.run_batch([Episode(example.question, corpus, config, id=example.id)])
-    )
+    workspace = workspace_of_chunks(texts, agent.encoder.tokenizer.count(texts))
+    return Corpus(workspace, index_of(agent.encoder, agent.encoder.encode_chunks(texts)))
+
+
+def alone(agent: Agent, example: Example, config: EpisodeConfig) -> Trace:
+    """Through the agent as the app runs it."""
+    episode = Episode(example.question, opened(agent, example), config, id=example.id)
+    return fold(event for _, event in agent.run_batch([episode]))
 
 
 def test_a_row_answers_for_every_threshold(

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from core.encode.checkpoint import CheckpointSpec
+from core.lab.train.config import TrainConfig
 from core.lab.train.recipes import Plan, plan_training
 from core.lab.train.sitting import TrainEvent
 from core.lab.train.towers import TrainableTowers
@@ -30,12 +31,13 @@ NOISE = [
 ]
 
 TINY: dict[str, Any] = {
-    "updates": 40,
+    "updates": 16,
     "episodes": 16,
     "steps": 3,
-    "learning_rate": 3e-3,
+    "learning_rate": 1e-2,
+    "warmup": 4,
     "rank": 8,
-    "validate_every": 20,
+    "validate_every": 8,
     "n_validation": 18,
 }
 """Settings of the training that is looked at."""
@@ -110,7 +112,7 @@ def trained(plan_of: PlanOf, tmp_path_factory: pytest.TempPathFactory) -> Traine
     return Trained(plan, folder, list(Trainer(plan, folder, "cpu").run()))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def towers_of(base: Path) -> TowersOf:
     """`towers_of(kind=TrainableTowers, with_targets=True, seed=0, dropout=0.0, **spec)`: towers on the tiny
     encoder, in float32 unless told otherwise.
@@ -126,7 +128,8 @@ def towers_of(base: Path) -> TowersOf:
     ) -> TrainableTowers:
         served = {"vectors": "float32", "position_kind": "relative", "position_resolution": 1 / 64}
         served |= {"base": ".", "weights": "adapters", "halves": 1, "scale": 1 / 3} | fields
-        spec, how = CheckpointSpec(name="tiny", trained=True, **served), {"seed": seed, "dropout": dropout}
-        return kind(spec, base, rank=4, with_targets=with_targets, device=torch.device("cpu"), **how)
+        spec = CheckpointSpec(name="tiny", trained=True, **served)
+        config = TrainConfig(rank=4, target_towers=with_targets, seed=seed, dropout=dropout)
+        return kind(spec, base, config, torch.device("cpu"))
 
     return build

@@ -25,7 +25,7 @@ from tests.core.lab.train.conftest import PlanOf
 def pair(plan_of: PlanOf, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("pair")
     for name, start in (("first", None), ("second", str(folder / "first"))):
-        list(Trainer(plan_of(start_from=start), folder / name, "cpu").run())
+        list(Trainer(plan_of(start_from=start, validate_every=2), folder / name, "cpu").run())
     return folder / "first", folder / "second"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from core.lab.tasks.example import Example, Noise, Woven
 from core.lab.train.config import TrainConfig
 from core.lab.train.episodes import Played, Scorer, play
-from core.lab.train.towers import TrainableTowers
+from core.lab.train.towers import TrainableTowers, formed
 from tests.conftest import few
 from tests.core.lab.train.conftest import TowersOf
 
@@ -47,18 +48,27 @@ class Watched(TrainableTowers):
         return super().embed_states(states, target=target)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def towers_of(towers_of: TowersOf) -> TowersOf:
-    """Watched ones away from their start, the targets (where there are any) elsewhere."""
+    """Watched ones away from their start, the targets (where there are any) elsewhere; those of the same
+    settings are made once.
+    """
 
-    def build(**settings: Any) -> Watched:
+    @cache
+    def shaken(**settings: Any) -> Watched:
         towers = towers_of(Watched, **settings)
-        towers.warm, towers.states = set(), []
         generator = torch.Generator().manual_seed(0)
         with torch.no_grad():
             for parameter in towers.parameters:
                 parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator))
         towers.follow(0.5)
+        return towers
+
+    def build(**settings: Any) -> Watched:
+        towers = shaken(**settings)
+        towers.warm, towers.states = set(), []
+        for parameter in towers.parameters:
+            parameter.grad = None
         return towers
 
     return build
@@ -69,7 +79,7 @@ def played(
 ) -> Played:
     """Plays, and runs the backward pass."""
     config = TrainConfig(**{"steps": 3, "ranking_weight": 0.0} | settings)
-    with towers.formed():
+    with formed(towers.online.values()):
         out = play(towers, examples, config, alpha, torch.Generator().manual_seed(seed))
         out.loss.backward()  # type: ignore[no-untyped-call]
     return out
@@ -127,7 +137,7 @@ def test_states_hold_the_chosen_chunks_in_document_order(towers_of: TowersOf) ->
     # online, and the targets from the second on
     assert sorted(map(len, rows)) == sorted([0, 1, 2, 3] * 8 + [1, 2, 3] * 8)
     assert len({tuple(state) for state in rows if len(state) == 3}) > 1
-    assert out.taken.all()
+    assert out.rollout.taken.all()
 
 
 def test_values_come_from_the_targets_and_without_them_from_the_online_towers(towers_of: TowersOf) -> None:
@@ -157,22 +167,22 @@ def test_values_at_the_cap_only_with_bootstrapping(towers_of: TowersOf) -> None:
     plain = played(towers_of(), [WOVEN] * 4, steps=2)
     beyond = played(towers_of(), [WOVEN] * 4, steps=2, bootstrap_at_cap=True, gamma=0.5)
     assert plain.values[-1].tolist() == [0.0] * 4
-    torch.testing.assert_close(plain.returns[-1], plain.rewards[-1])
+    torch.testing.assert_close(plain.returns[-1], plain.rollout.rewards[-1])
     assert (beyond.values[-1].abs() > 1e-3).all()
-    torch.testing.assert_close(beyond.returns[-1], beyond.rewards[-1] + 0.5 * beyond.values[-1])
+    torch.testing.assert_close(beyond.returns[-1], beyond.rollout.rewards[-1] + 0.5 * beyond.values[-1])
 
 
 def test_an_episode_ends_where_its_chunks_end(towers_of: TowersOf) -> None:
     """Entries beyond are 0, and a state without chunks is worth nothing, bootstrapping or not."""
     brief = Example("brief", "made", QUESTION, FACTS, (0, 1))
     out = played(towers_of(), [brief, WOVEN], steps=4, bootstrap_at_cap=True)
-    assert out.taken.tolist() == [[True, True], [True, True], [False, True], [False, True]]
-    assert out.completed[0]
-    assert out.rewards[:, 0].tolist() == [0.0, 1.0, 0.0, 0.0]
-    for values in (out.q_values, out.returns, out.entropy):
+    assert out.rollout.taken.tolist() == [[True, True], [True, True], [False, True], [False, True]]
+    assert out.rollout.completed[0]
+    assert out.rollout.rewards[:, 0].tolist() == [0.0, 1.0, 0.0, 0.0]
+    for values in (out.q_values, out.returns, out.rollout.entropy):
         assert values[2:, 0].tolist() == [0.0, 0.0]
     assert out.values[1:, 0].tolist() == [0.0, 0.0, 0.0]
-    assert out.entropy[:, 1].min() > 0
+    assert out.rollout.entropy[:, 1].min() > 0
 
 
 def test_exploring_starts_begin_with_a_part_of_the_support(towers_of: TowersOf) -> None:
@@ -180,13 +190,13 @@ def test_exploring_starts_begin_with_a_part_of_the_support(towers_of: TowersOf) 
     out = played(towers, [WOVEN] * 24, steps=2, exploring_starts=1.0)
     begun = [tuple(texts) for texts in towers.states[:24]]
     assert set(begun) == {(), (FACTS[0],), (FACTS[1],)}  # never both
-    assert out.taken[0].tolist() == [True] * 24
-    assert out.taken[1].tolist() == [not texts for texts in begun]  # what is given counts as a step
-    assert set(out.completed) == {True, False}
+    assert out.rollout.taken[0].tolist() == [True] * 24
+    assert out.rollout.taken[1].tolist() == [not texts for texts in begun]  # what is given counts as a step
+    assert set(out.rollout.completed) == {True, False}
     for i, texts in enumerate(begun):
         if texts:
             # 0.5 + 0.5 * 2 / 2: the given chunk is paid with the last one
-            assert out.rewards[0, i] == float(out.completed[i])
+            assert out.rollout.rewards[0, i] == float(out.rollout.completed[i])
     alone = towers_of()
     played(alone, [WOVEN] * 8, steps=1, exploring_starts=1.0)
     assert alone.states[:8] == [[]] * 8, "the only step is the agent's own"
@@ -203,8 +213,8 @@ def test_exploring_starts_hold_a_mistake_in_half_of_the_episodes(towers_of: Towe
     assert 20 <= sum(wrong) <= 44
     # as states have them, in document order
     assert set(begun) == {(), facts[:1], facts[1:2], facts[2:], (facts[0], facts[2]), facts[1:]}
-    assert out.taken.sum(0).tolist() == [3 - len(texts) for texts in begun]
-    paid = out.rewards.sum(0)
+    assert out.rollout.taken.sum(0).tolist() == [3 - len(texts) for texts in begun]
+    paid = out.rollout.rewards.sum(0)
     # one chunk too many is paid for
     assert all(paid[i] <= 0.5 + 0.5 * 2 / 3 + 1e-6 for i in range(64) if wrong[i])
     assert any(paid[i] > 0.8 for i in range(64) if wrong[i])
@@ -217,8 +227,8 @@ def test_supervision_takes_support_and_nothing_else(towers_of: TowersOf) -> None
         objective="supervised",
         steps=1,
     )
-    assert out.taken.sum(0).tolist() == [2, 2, 1] * 8
-    assert all(out.completed)
+    assert out.rollout.taken.sum(0).tolist() == [2, 2, 1] * 8
+    assert all(out.rollout.completed)
     assert float(out.loss.detach()) == pytest.approx(out.ranking_loss)
     assert out.td_loss == 0
 
@@ -262,7 +272,7 @@ def test_an_agent_that_reads_the_question_alone_is_trained_on_it_alone(
         reads_choices=False, position_kind="none", position_resolution=None, with_targets=False
     )
     outcome = played(towers, [LISTED], objective=objective, target_towers=False, soft_values=False)
-    assert len(outcome.taken) == (2 if objective == "supervised" else 3)
+    assert len(outcome.rollout.taken) == (2 if objective == "supervised" else 3)
     assert towers.states == [[]], "one state, embedded once"
 
 
@@ -271,6 +281,6 @@ def test_exploration_keeps_to_the_best_chunks(towers_of: TowersOf) -> None:
     that are left.
     """
     some = played(towers_of(), [WOVEN] * 4, alpha=1e6, top_k_actions=3)
-    assert some.entropy.numpy() == pytest.approx(np.full((3, 4), math.log(3)), abs=1e-4)
+    assert some.rollout.entropy.numpy() == pytest.approx(np.full((3, 4), math.log(3)), abs=1e-4)
     every = played(towers_of(), [WOVEN] * 4, alpha=1e3, top_k_actions=None)
-    assert every.entropy.numpy() == pytest.approx(np.log([[8] * 4, [7] * 4, [6] * 4]), abs=1e-4)
+    assert every.rollout.entropy.numpy() == pytest.approx(np.log([[8] * 4, [7] * 4, [6] * 4]), abs=1e-4)

@@ -90,8 +90,10 @@ def test_the_command_trains(
     questions: Path,
     tmp_path: Path,
     tiny_checkpoints: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setattr("core.lab.train.contests.WEIGHTS", (0.0, 0.3))  # each reads all anew
     numbers = {"updates": 1, "questions": 2, "others": 2, "rank": 2, "n_validation": 2}
     flags = argv(device="cpu", **numbers)
     own = ["--own-questions", str(questions)]

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.lab.train.returns import lambda_returns, rewards
+from core.lab.train.config import TrainConfig
+from core.lab.train.episodes import lambda_returns, rewards
 
 UNIT = st.floats(0.0, 1.0)
 
@@ -39,9 +40,8 @@ def test_backward_returns_equal_the_forward_sum(
     got = lambda_returns(
         torch.tensor(reward, dtype=torch.float64)[:, None],
         torch.tensor([*value, 0.7], dtype=torch.float64)[:, None],
-        gamma=gamma,
-        trace_lambda=trace_lambda,
-        ends=torch.tensor([len(steps)]),
+        torch.tensor([len(steps)]),
+        TrainConfig(gamma=gamma, trace_lambda=trace_lambda),
     )[:, 0]
     wanted = [forward_return(reward, value, t, gamma, trace_lambda) for t in range(len(steps))]
     assert got.tolist() == pytest.approx(wanted, abs=1e-9)
@@ -49,16 +49,16 @@ def test_backward_returns_equal_the_forward_sum(
 
 def test_bootstrapping_at_the_cap_continues_with_the_state_beyond() -> None:
     reward, values = torch.tensor([[0.0], [0.5]]), torch.tensor([[9.0], [0.4], [0.8]])
-    got = lambda_returns(
-        reward, values, gamma=0.5, trace_lambda=0.25, ends=torch.tensor([2]), bootstrap_at_cap=True
-    )
+    config = TrainConfig(gamma=0.5, trace_lambda=0.25, bootstrap_at_cap=True)
+    got = lambda_returns(reward, values, torch.tensor([2]), config)
     last = 0.5 + 0.5 * 0.8
     assert got[:, 0].tolist() == pytest.approx([0.5 * (0.75 * 0.4 + 0.25 * last), last])
 
 
 def test_short_episodes_end_where_they_end_and_long_ones_beside_them_go_on() -> None:
     reward, values = torch.tensor([[1.0, 0.0], [0.3, 0.0], [0.3, 1.0]]), torch.full((4, 2), 0.6)
-    got = lambda_returns(reward, values, gamma=1.0, trace_lambda=1.0, ends=torch.tensor([1, 3]))
+    config = TrainConfig(gamma=1.0, trace_lambda=1.0)
+    got = lambda_returns(reward, values, torch.tensor([1, 3]), config)
     assert got[:, 0].tolist() == [1.0, 0.0, 0.0]
     assert got[:, 1].tolist() == [1.0, 1.0, 1.0]
 

@@ -16,7 +16,7 @@ from core.encode.encoder import DualEncoder
 from core.lab.tasks.example import Example
 from core.lab.train.descent import Descent
 from core.lab.train.episodes import Scorer
-from core.lab.train.towers import TOWERS, TrainableTowers
+from core.lab.train.towers import TOWERS, TrainableTowers, formed
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
 from tests.conftest import few
@@ -74,7 +74,7 @@ def test_a_pass_without_gradients_takes_none_from_those_after_it(towers_of: Towe
     graph to the rest.
     """
     towers = towers_of()
-    with towers.formed():
+    with formed(towers.online.values()):
         with torch.no_grad():
             towers.embed_chunks(TEXTS[:2])
             towers.embed_states([(TEXTS[0], [])])
@@ -117,7 +117,7 @@ def test_only_the_towers_under_training_drop_activations(
 @pytest.mark.parametrize("with_targets", [True, False])
 def test_towers_and_moments_survive_a_file(towers_of: TowersOf, with_targets: bool) -> None:
     towers, other = (towers_of(with_targets=with_targets, seed=seed) for seed in (0, 1))
-    descent, fresh = (Descent(each.parameters, 0.01, each.formed) for each in (towers, other))
+    descent, fresh = (Descent(each.parameters, 0.01, each.online.values()) for each in (towers, other))
     for _ in range(2):
         descent.step(0.01, 1.0, [TEXTS], lambda part: towers.embed_chunks(part).sum())
         towers.follow(0.5)

@@ -160,7 +160,7 @@ def test_a_stopped_tuning_goes_on_to_the_same_adapters(
     tasks: list[SetTask], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped in the warm-up, and in GRPO."""
-    monkeypatch.setattr("core.lab.tune.set_tuner.SAVE_EVERY", 1)
+    monkeypatch.setattr("core.lab.tune.folder.SAVE_EVERY", 1)
     short = replace(TOY, updates=8, warmup_updates=3)
     run(tasks, model, tmp_path / "whole", short)
     for at in (2, 6):
@@ -242,12 +242,17 @@ def test_flags_out_of_range(
 
 
 def test_the_command(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    model: Path,
+    tiny_checkpoints: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
     write_sets(tmp_path / "data")
     command = ["tune-resrag", "--model", model, "--out", tmp_path / "tuned", "--n", 14, "--updates", 2]
     command += ["--data-folder", tmp_path / "data", "--warmup-updates", 1, "--device", "cpu", "--json"]
+    command += ["--encoder", tiny_checkpoints["none"]]
     assert main([str(part) for part in command]) == 0
     said, told = capsys.readouterr()
     result = json.loads(said)

@@ -44,7 +44,7 @@ def test_the_preferred_reply_gains(tiny_model: Path, tmp_path: Path, reference: 
     tokenizer, base = load_causal(tiny_model)
     tokenizer.chat_template = PLAIN_TEMPLATE
     before = margins(base, tokenizer, LEVELS, "stop", "continue")
-    events = run(clear_pairs(30), tiny_model, tmp_path / "tuned", replace(TOY, reference=reference))
+    events = run(clear_pairs(20), tiny_model, tmp_path / "tuned", replace(TOY, reference=reference))
     after = stop_margins(tmp_path / "tuned")
     assert all(after[level] < before[level] for level in (0, 1, 2))
     assert all(after[level] > before[level] for level in (-1, -2, -3))
@@ -77,7 +77,7 @@ def test_a_stopped_tuning_goes_on_to_the_same_adapters(
         if event["event"] == "step" and event["step"] == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(tuner, "SAVE_EVERY", 2)
+    monkeypatch.setattr("core.lab.tune.folder.SAVE_EVERY", 2)
     pairs = clear_pairs(15)
     whole = run(pairs, tiny_model, tmp_path / "whole", TOY)
     with pytest.raises(KeyboardInterrupt):

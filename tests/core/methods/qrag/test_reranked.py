@@ -15,11 +15,7 @@ from core.base.config import EpisodeConfig
 from core.base.errors import BadCheckpoint, Cancelled
 from core.base.events import fold
 from core.corpus.index import Corpus
-from core.encode.checkpoint import (
-    CheckpointSpec,
-    read_spec,
-    write_spec,
-)
+from core.encode.checkpoint import CheckpointSpec, read_spec, write_spec
 from core.encode.encoder import DualEncoder
 from core.encode.engine import ENGINE_VARIABLE
 from core.encode.reranker import (

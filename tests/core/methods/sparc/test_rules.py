@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from core.methods.sparc.agents import BranchResult, Remaining, Rewrite, RewriteTask, SupportedAnswer, Turn
+from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SupportedAnswer, Turn
 from core.methods.sparc.events import Note
-from core.methods.sparc.retrievals import Retrievals
+from core.methods.sparc.retrievals import Remaining, Retrievals
 from core.methods.sparc.rules import (
     CONFIDENT,
     CONFIDENT_WHEN_COMPLETE,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from core.base.config import EpisodeConfig
@@ -22,6 +24,13 @@ STORY = Document(
 )
 
 NOTES = Document("Notes", "# House\n\nThe old house said nothing.\n\n- ship\n- letter\n", "markdown")
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExperimentLog]:
+    """One for all tests of a file, which ask for their runs by id."""
+    with ExperimentLog.open(tmp_path_factory.mktemp("log") / "log.duckdb") as log:
+        yield log
 
 
 @pytest.fixture

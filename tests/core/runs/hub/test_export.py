@@ -20,7 +20,7 @@ from core.runs.hub.export import LogCopy, Pulled, Pushed
 from core.runs.log import ExperimentLog, MalformedRuns, import_runs
 from core.runs.log.marks import relabel_run
 from tests.conftest import few
-from tests.core.runs.log.recording import DOCUMENT, log_run, make_record
+from tests.core.runs.log.recording import DOCUMENT, empty_log, log_run, make_record
 from tests.hub_stand_in import TOKEN, HubStandIn, Refused, Repository
 
 NAME = "someone/runs"
@@ -31,9 +31,16 @@ Dataset = Callable[[], Repository]
 
 @pytest.fixture
 def open_log(tmp_path: Path) -> Iterator[OpenLog]:
-    """`open_log(name)`: a log of that name, the same one after a restart."""
+    """`open_log(name)`: a log of that name, empty at first, the same one after a restart."""
+
+    def opened(name: str) -> ExperimentLog:
+        path = tmp_path / f"{name}.duckdb"
+        if not path.exists():
+            path.write_bytes(empty_log())
+        return stack.enter_context(ExperimentLog.open(path))
+
     with contextlib.ExitStack() as stack:
-        yield lambda name: stack.enter_context(ExperimentLog.open(tmp_path / f"{name}.duckdb"))
+        yield opened
 
 
 @pytest.fixture
@@ -93,8 +100,10 @@ def test_what_was_pushed_comes_back_on_an_empty_disk(
     assert copy.push(fresh) == Pushed(0, 0)
 
 
-def test_a_push_sends_what_is_new(log: ExperimentLog, copy: LogCopy, dataset: Dataset) -> None:
-    log_run(log, make_record())
+def test_a_push_sends_what_is_new_and_two_tables_without_owners(
+    log: ExperimentLog, copy: LogCopy, dataset: Dataset
+) -> None:
+    old = log_run(log, make_record())
     copy.push(log)
     [first] = shards(dataset())
     before, n_commits = dataset().files[first], len(dataset().commits)
@@ -108,6 +117,14 @@ def test_a_push_sends_what_is_new(log: ExperimentLog, copy: LogCopy, dataset: Da
     log.share(new.run_id, A)
     assert copy.push(log) == Pushed(0, 0)
     assert json.loads(dataset().files["index.json"])["shared"] == [new.run_id]
+
+    card = yaml.safe_load(dataset().files["README.md"].decode().split("---")[1])
+    tables = {config["config_name"]: dataset().files[config["data_files"]] for config in card["configs"]}
+    with contextlib.closing(duckdb.connect()) as connection:
+        runs, steps = (connection.from_parquet(io.BytesIO(tables[name])) for name in ("runs", "steps"))
+        assert {*runs.project("run_id, n_steps").fetchall()} == {(old.run_id, 3), (new.run_id, 3)}
+        assert steps.project("step").order("step").fetchall() == [(1,), (1,), (2,), (2,), (3,), (3,)]
+    assert A.encode() not in tables["runs"] + tables["steps"]
 
 
 def test_what_is_added_to_a_run_later_gets_there_too(
@@ -128,20 +145,6 @@ def test_what_is_added_to_a_run_later_gets_there_too(
         assert again.get(run_id, A) == log.get(run_id, A)
     assert len(shards(dataset())) == 1
     assert dataset().squashed == 0
-
-
-def test_the_viewer_gets_two_tables_without_owners(
-    log: ExperimentLog, copy: LogCopy, dataset: Dataset
-) -> None:
-    record = log_run(log, make_record(owner=A))
-    copy.push(log)
-    card = yaml.safe_load(dataset().files["README.md"].decode().split("---")[1])
-    tables = {config["config_name"]: dataset().files[config["data_files"]] for config in card["configs"]}
-    with contextlib.closing(duckdb.connect()) as connection:
-        runs, steps = (connection.from_parquet(io.BytesIO(tables[name])) for name in ("runs", "steps"))
-        assert runs.project("run_id, n_steps").fetchall() == [(record.run_id, 3)]
-        assert steps.project("step").order("step").fetchall() == [(1,), (2,), (3,)]
-    assert A.encode() not in tables["runs"] + tables["steps"]
 
 
 def test_deleted_means_deleted(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.runs.log import ExperimentLog
+from tests.core.runs.log.recording import empty_log
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -21,6 +22,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def log(path: Path) -> Iterator[ExperimentLog]:
+    path.write_bytes(empty_log())
     with ExperimentLog.open(path) as log:
         yield log
 

@@ -17,7 +17,6 @@ from core.runs.log import (
     ExperimentLog,
     InboxLog,
     MalformedRuns,
-    Training,
     import_runs,
     list_evaluations,
     new_evaluation,
@@ -26,6 +25,7 @@ from core.runs.log import (
 )
 from core.runs.log.bounds import BEFORE, EARLIEST, MAX_MILLISECONDS
 from core.runs.log.inbox import inbox_of
+from core.runs.log.measurements import Training
 from core.runs.log.otlp import json_line
 from core.runs.log.transfer import finished_run
 from core.runs.log.wire import MAX_EVENTS, read_runs

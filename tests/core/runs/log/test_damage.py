@@ -95,21 +95,15 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, tuple[bytes, byt
     """(file, write-ahead log) by the number of runs in the second, as a killed process leaves them; N_FOLDED
     are in the first.
     """
-    return {
-        n_waiting: _killed_log(tmp_path_factory.mktemp("logs") / "log.duckdb", n_waiting)
-        for n_waiting in (0, 3)
-    }
-
-
-def _killed_log(path: Path, n_waiting: int) -> tuple[bytes, bytes]:
+    path = tmp_path_factory.mktemp("logs") / "log.duckdb"
     with ExperimentLog.open(path) as log:
         for _ in range(N_FOLDED):
             log_run(log, make_record())
         log.snapshot()
-        for _ in range(n_waiting):
+        folded = path.read_bytes()
+        for _ in range(3):
             log_run(log, make_record())
-        log.flush()
-        return path.read_bytes(), Path(f"{path}.wal").read_bytes() if n_waiting else b""
+        return {0: (folded, b""), 3: (path.read_bytes(), Path(f"{path}.wal").read_bytes())}
 
 
 @pytest.mark.campaign

@@ -12,7 +12,8 @@ import pytest
 from core.base.errors import LogError, RunNotFound
 from core.base.events import RunStarted, StepScores, Stopped
 from core.base.types import Document
-from core.runs.log import ExperimentLog, LogOwned, new_run_id
+from core.runs.log import ExperimentLog, new_run_id
+from core.runs.log.lock import LogOwned
 from tests.core.runs.log.recording import (
     DOCUMENT,
     N_CHUNKS,

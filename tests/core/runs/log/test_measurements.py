@@ -14,7 +14,6 @@ from core.runs.log import (
     ExperimentLog,
     InboxLog,
     RunReader,
-    Training,
     list_evaluations,
     new_evaluation,
     new_run_id,
@@ -22,6 +21,7 @@ from core.runs.log import (
     read_evaluation,
 )
 from core.runs.log.inbox import inbox_of
+from core.runs.log.measurements import Training
 from tests.core.lab.evaluate.rows import make_row
 from tests.core.runs.log.conftest import Owner
 from tests.core.runs.log.recording import log_run, make_record

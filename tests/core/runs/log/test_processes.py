@@ -13,7 +13,8 @@ import duckdb
 import pytest
 
 from core.base.errors import LogError, RunNotFound
-from core.runs.log import ExperimentLog, InboxLog, LogOwned, open_log, open_reader
+from core.runs.log import ExperimentLog, InboxLog, open_log, open_reader
+from core.runs.log.lock import LogOwned
 from core.runs.log.store import snapshot_of
 from tests.conftest import COUNTS, RecordAttack
 from tests.core.runs.log.conftest import ROOT, Owner

@@ -22,10 +22,10 @@ from core.base.errors import BadRequest, LogError
 from core.methods.sparc.trace import fold_sparc
 from core.runs.again.records import log_sparc_end
 from core.runs.export.runs import export_runs
-from core.runs.log import ExperimentLog, InboxLog, RunLog, RunRecord, open_log, otlp, send_runs
+from core.runs.log import ExperimentLog, InboxLog, RunLog, RunRecord, open_log, otlp
 from core.runs.log.otlp import ENDPOINT_VARIABLE, HEADERS_VARIABLE, Receiver, Sender
 from core.runs.log.spans import spans_of
-from core.runs.log.transfer import finished_run
+from core.runs.log.transfer import finished_run, send_runs
 from tests.app.sparc_story import story
 from tests.core.runs.log.recording import DOCUMENT, N_CHUNKS, chunk_table, log_run, make_record, step_taken
 

@@ -25,8 +25,8 @@ from core.llm.endpoint import connect
 from core.llm.wire import Patience
 from core.methods.qrag.agent import Agent
 from core.methods.registry import notice_of
-from core.methods.resrag.action import UNREAD, action_of, parse_action
-from core.methods.resrag.llm.policy import LlmEvidenceSet, action_schema, first_of, messages
+from core.methods.resrag.action import UNREAD, action_of
+from core.methods.resrag.llm.policy import LlmEvidenceSet, action_schema, messages, taken_by
 from tests.llm_server import Answers, LlmServer, refuses, serve_llm
 
 QUERY = "where is the milk of john ?"
@@ -203,15 +203,15 @@ def test_what_the_schema_takes_is_an_action(data: st.DataObject, sizes: list[int
         for key, numbers in value.items()
     )
     try:
-        told = schema.model_validate_json(json.dumps(value)).model_dump()
+        told = schema.model_validate_json(json.dumps(value))
     except ValidationError:
         assert not fits
         return
     assert fits
     borders = np.concatenate([[0], np.cumsum(sizes)])
-    action = parse_action(json.dumps({name: [] for name in names} | told), sizes)
+    action = [tuple(value.get(name, ())) for name in names]
     budget = data.draw(st.integers(1, 8))
-    taken = first_of(action, borders, budget)
+    taken = taken_by(told, borders, budget)
     assert len(taken) == min(budget, sum(map(len, action)))
     for kept, numbers in zip(action_of(taken, borders), action, strict=True):
         assert kept == numbers[: len(kept)]
