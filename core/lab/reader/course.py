@@ -23,7 +23,7 @@ from core.base.errors import BadRequest
 from core.encode.tokens import FastTokenizer
 from core.lab.reader.lesson import YES_OR_NO, Lesson, has_answer
 from core.lab.tasks.babi_world import TASKS, UntestedStories
-from core.lab.tasks.babilong import BabiQuestion
+from core.lab.tasks.babilong import FactQuestion
 from core.lab.tasks.data import babi_folder, plain
 from core.lab.tasks.example import Example
 from core.lab.tasks.natural import QuestionInChunks, questions_in_chunks, training_questions
@@ -148,10 +148,10 @@ class ReadingCourse:
         story = tell_story(rng, 9 * n_each + rng.randrange(21 * n_each + 1), 3 * n_each)
         question = rng.choice(story.questions)
         facts, support = tuple(fact.text for fact in story.facts), tuple(sorted(question.support))
-        asked = BabiQuestion(question.question, facts, support, question.answer)
+        asked = FactQuestion(question.question, facts, support, question.answer)
         return self._lesson_of_story("stories", asked, rng)
 
-    def _lesson_of_story(self, source: str, story: BabiQuestion, rng: Random) -> Lesson:
+    def _lesson_of_story(self, source: str, story: FactQuestion, rng: Random) -> Lesson:
         """A story's deciding facts in order, perhaps among others; or facts that name nothing asked about."""
         question = story.question.rstrip("?")
         facts = [fact.rstrip(".") for fact in story.facts]

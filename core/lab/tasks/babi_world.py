@@ -24,7 +24,7 @@ from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
 
-from core.lab.tasks.babilong import BabiQuestion, read_babi
+from core.lab.tasks.babilong import FactQuestion, read_babi
 from core.lab.tasks.data import plain
 
 Task = Literal["qa1", "qa2", "qa3", "qa4", "qa5"]
@@ -180,7 +180,7 @@ class World:
         ]
 
 
-def tell_babi(task: Task, rng: Random) -> BabiQuestion:
+def tell_babi(task: Task, rng: Random) -> FactQuestion:
     """A story with a question, as one of the five of a bAbI story."""
     while True:
         story = _tell_relation(rng) if task == "qa4" else _Teller(task, rng).tell()
@@ -188,7 +188,7 @@ def tell_babi(task: Task, rng: Random) -> BabiQuestion:
             return story
 
 
-def _tell_relation(rng: Random) -> BabiQuestion:
+def _tell_relation(rng: Random) -> FactQuestion:
     """Three places in a row along one axis, two facts about the neighbours, a question about one of them."""
     ahead, line = rng.choice(("north", "east")), rng.sample(PLACES, 3)
     pairs = [(line[0], line[1]), (line[1], line[2])]
@@ -200,7 +200,7 @@ def _tell_relation(rng: Random) -> BabiQuestion:
     if rng.random() < 0.5:
         question = f"What is {direction} of the {other}?"
     facts = tuple(f"The {a} is {towards} of the {b}." for a, towards, b in relations)
-    return BabiQuestion(question, facts, (row,), place)
+    return FactQuestion(question, facts, (row,), place)
 
 
 class _Teller:
@@ -213,7 +213,7 @@ class _Teller:
         self.place = {name: rng.choice(PLACES) for name in (*self.cast, *self.things)}
         self.texts: list[str] = []
 
-    def tell(self) -> BabiQuestion | None:
+    def tell(self) -> FactQuestion | None:
         """None when nothing could be asked in time."""
         left = self.rng.randrange(QUESTIONS_PER_STORY)
         while len(self.texts) < LONGEST_STORY:
@@ -222,7 +222,7 @@ class _Teller:
             if asked := self._ask():
                 if left == 0:
                     support = tuple(sorted(asked.support))
-                    return BabiQuestion(asked.question, tuple(self.texts), support, asked.answer)
+                    return FactQuestion(asked.question, tuple(self.texts), support, asked.answer)
                 left -= 1
         return None
 
@@ -320,7 +320,7 @@ class UntestedStories:
         """How many are left out."""
         return len(self._tested)
 
-    def tell(self, task: Task, rng: Random) -> BabiQuestion:
+    def tell(self, task: Task, rng: Random) -> FactQuestion:
         """One of them."""
         while True:
             story = tell_babi(task, rng)

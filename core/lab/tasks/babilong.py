@@ -27,7 +27,7 @@ Part = Literal["train", "test"]
 
 
 @dataclass(frozen=True, slots=True)
-class BabiQuestion:
+class FactQuestion:
     """One question and the facts told before it."""
 
     question: str
@@ -44,7 +44,7 @@ class BabiQuestion:
         return Example(example_id, task, self.question, chunks, support, (self.answer,), kind)
 
 
-def read_babi(folder: Path, task: str, part: Part) -> list[BabiQuestion]:
+def read_babi(folder: Path, task: str, part: Part) -> list[FactQuestion]:
     """All questions of the one file `<task>_<name>_<part>.txt`, or `.txt.gz`. Raises BadRequest."""
     paths = sorted([*folder.glob(f"{task}_*_{part}.txt.gz"), *folder.glob(f"{task}_*_{part}.txt")])
     if len(paths) != 1:
@@ -60,7 +60,7 @@ def read_babi(folder: Path, task: str, part: Part) -> list[BabiQuestion]:
             raise BadRequest(f"{paths[0].name} can't be read ({error}); fetch it again") from error
 
 
-def _questions(lines: Iterable[str], file: str, prefix: str) -> Iterator[BabiQuestion]:
+def _questions(lines: Iterable[str], file: str, prefix: str) -> Iterator[FactQuestion]:
     facts: list[str] = []
     row_of_line: dict[str, int] = {}
     story = 0
@@ -82,7 +82,7 @@ def _questions(lines: Iterable[str], file: str, prefix: str) -> Iterator[BabiQue
                 f"{file} line {at}: a question must be followed by answer and numbers of earlier facts, split"
                 " by tabs; put it right"
             ) from None
-        yield BabiQuestion(question, tuple(facts), rows, answer, f"{prefix}-{story}")
+        yield FactQuestion(question, tuple(facts), rows, answer, f"{prefix}-{story}")
 
 
 MAX_LENGTH = 20_000_000
@@ -122,7 +122,7 @@ def name_length(tokens: int) -> str:
 
 def babilong_examples(
     task: str,
-    questions: Sequence[BabiQuestion],
+    questions: Sequence[FactQuestion],
     noise: Noise,
     token_budget: int,
     n: int | None,
@@ -151,7 +151,7 @@ def babilong_examples(
 
 
 def compose_chunks(
-    task: str, question: BabiQuestion, noise: Noise, n_chunks: int, rng: Random, example_id: str
+    task: str, question: FactQuestion, noise: Noise, n_chunks: int, rng: Random, example_id: str
 ) -> Example:
     """One question over `n_chunks` chunks, or as many as the story has: the short haystacks of training."""
     chunks = weave(question.facts, noise, max(0, n_chunks - len(question.facts)), rng)

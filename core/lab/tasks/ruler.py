@@ -25,7 +25,7 @@ from uuid import UUID
 
 from core.base.errors import BadRequest
 from core.ingest.tokenizer import Tokenizer
-from core.lab.tasks.babilong import BabiQuestion
+from core.lab.tasks.babilong import FactQuestion
 from core.lab.tasks.example import Example, Noise, weave, weave_to_length
 from core.lab.tasks.noise import LONGEST_SENTENCE, cut_prose
 
@@ -178,7 +178,7 @@ def hay_of(
     return needle_hay(Random(f"{variant} hay {seed}"), variant, n, tokenizer, "test")
 
 
-def _ask(rng: Random, variant: NeedleTask, use: Use, value: ValueKind) -> BabiQuestion:
+def _ask(rng: Random, variant: NeedleTask, use: Use, value: ValueKind) -> FactQuestion:
     """A question; its facts are needles in random order, distractors among them."""
     drawer = _Drawer(rng, use)
     labels = [drawer.label(variant.label) for _ in range(variant.n_labels)]
@@ -192,7 +192,7 @@ def _ask(rng: Random, variant: NeedleTask, use: Use, value: ValueKind) -> BabiQu
     listed = f"{', '.join(most)} and {last}" if most else last
     needles = tuple(_state(statement, label, filed_value, value) for label, filed_value in filed)
     answer = ", ".join(filed[row][1] for row in support)
-    return BabiQuestion(pattern.format(kind=value, labels=listed), needles, support, answer)
+    return FactQuestion(pattern.format(kind=value, labels=listed), needles, support, answer)
 
 
 def _state(statement: str, label: str, value: str, kind: ValueKind) -> str:

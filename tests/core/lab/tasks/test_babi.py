@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import BadRequest
-from core.lab.tasks.babilong import BabiQuestion, read_babi
+from core.lab.tasks.babilong import FactQuestion, read_babi
 
 STORY = """\
 1 Mary moved to the office.
@@ -28,7 +28,7 @@ def write(folder: Path, text: str, name: str = "qa2_two_train.txt") -> Path:
 
 def test_a_question_sees_the_facts_above_it_and_support_counts_facts_only(tmp_path: Path):
     first, second, third = read_babi(write(tmp_path, STORY), "qa2", "train")
-    assert first == BabiQuestion(
+    assert first == FactQuestion(
         "Where is Mary?",
         ("Mary moved to the office.", "Mary got the milk there."),
         (0,),

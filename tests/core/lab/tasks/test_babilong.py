@@ -13,7 +13,7 @@ from core.base.errors import BadRequest
 from core.encode.tokens import FastTokenizer
 from core.lab.tasks.babi_world import TASKS, tell_babi
 from core.lab.tasks.babilong import (
-    BabiQuestion,
+    FactQuestion,
     babilong_examples,
     compose_chunks,
     name_length,
@@ -55,7 +55,7 @@ def test_facts_in_order_and_the_rest_noise(
     assert (example.question, example.answers, example.task) == (question.question, (question.answer,), task)
 
 
-def longer(question: BabiQuestion, rng: Random, n_facts: int) -> BabiQuestion:
+def longer(question: FactQuestion, rng: Random, n_facts: int) -> FactQuestion:
     """The question behind as many other facts as make it `n_facts` long, or a few longer."""
     before: list[str] = []
     while len(before) + len(question.facts) < n_facts:

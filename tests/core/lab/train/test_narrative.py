@@ -11,13 +11,13 @@ import pytest
 
 from core.encode.tokens import FastTokenizer
 from core.lab.tasks.babi_world import TASKS, story_key, tell_babi
-from core.lab.tasks.babilong import BabiQuestion
+from core.lab.tasks.babilong import FactQuestion
 from core.lab.tasks.example import Example, Noise, Woven
 from core.lab.train.narrative import SHARES, WINDOW, NarrativeMixture
 from tests.core.lab.tasks.conftest import tokenizer, write_gzip  # noqa: F401
 
 
-def write_stories(folder: Path, task: str, stories: Iterable[BabiQuestion]) -> None:
+def write_stories(folder: Path, task: str, stories: Iterable[FactQuestion]) -> None:
     lines: list[str] = []
     for told in stories:
         lines += [f"{row} {fact}" for row, fact in enumerate(told.facts, start=1)]
@@ -53,11 +53,11 @@ def mixture(data: Path, tokenizer: FastTokenizer) -> NarrativeMixture:  # noqa: 
     return NarrativeMixture(data, tokenizer)
 
 
-def babi_story(example: Example) -> BabiQuestion:
+def babi_story(example: Example) -> FactQuestion:
     """The story that an example of a bAbI task was woven from."""
     chunks = example.chunks
     assert isinstance(chunks, Woven)
-    return BabiQuestion(
+    return FactQuestion(
         example.question,
         chunks.own,
         tuple(chunks.places.index(row) for row in example.support),
