@@ -348,10 +348,15 @@ class ExploreTab(ExploreLayout):
             self.agent: self.agents(spec),
         }
 
-    def agents(self, spec: CheckpointSpec | None = None) -> gr.Dropdown:
+    def agents(self, spec: CheckpointSpec | None) -> gr.Dropdown:
         """The agents that there are now; without a spec, the one that is chosen stays."""
         choice = {} if spec is None else {"value": spec.name, "info": present.agent_note(spec)}
         return gr.Dropdown(list(self.services.agents.checkpoints), **choice)
+
+    def agents_in_front(self, session: Session) -> gr.Dropdown:
+        """When the tab comes to the front: what is sent while it is hidden may not reach the list."""
+        documents = self.services.library.corpora.get(session.corpus)
+        return self.agents(None if documents is None else self.services.agents.served(documents.agent.spec))
 
     def _on_agent(self, session: Session, agent: str, *controls: Any) -> Iterator[Update]:
         """Another agent; a list only passed with the Tab key must not cost the run in view."""
