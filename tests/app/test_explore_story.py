@@ -172,6 +172,7 @@ def test_settings_are_one_line_and_open_over_the_page(ran: Page) -> None:
     line = ran.locator("#qx-set")
     for words in ("tiny trained", "up to 4 steps", "temperature 0", "never stops early"):
         expect(line).to_contain_text(words)
+    settle(ran)  # the strip grows with the rows of its run
     before = ran.evaluate(BOXES, PANELS)
     show_settings(ran)
     assert ran.evaluate(BOXES, PANELS) == before
