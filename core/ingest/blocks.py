@@ -37,6 +37,14 @@ _LINE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _ANY_FENCE = re.compile(r"[ \t]*+(?:[-+*][ \t]++|\d{1,9}[.)][ \t]++)*+(`{3,}+(?=[^`]*+$)|~{3,}+)")
+_CODE_OR_COMMENT = re.compile(
+    r"""^[ \t>]*+(?:(?:[-+*]|\d{1,9}[.)])[ \t]++)*+(?P<fence>`{3,}+(?=[^`\n]*+$)|~{3,}+)
+      | ^(?:[ ]{4}|\t)[^\n]*+
+      | \\[\\`<]
+      | (?<!`)(?P<ticks>`++)(?:[^\n]|\n(?![ \t]*+\n)){1,300}?(?<!`)(?P=ticks)(?!`)
+      | (?P<comment><!--)""",
+    re.VERBOSE | re.MULTILINE,
+)
 _RAW_END = re.compile(r"-->|</(?:script|pre|style|textarea)>", re.IGNORECASE)
 _SHOWN_END = re.compile(r"^ {0,3}\{(?:%-? *+end|\{[<%] *+/ *+)highlight\b.*$", re.MULTILINE)
 """Ends code as Jekyll and Hugo write it."""
@@ -81,6 +89,28 @@ def parse_blocks(text: str) -> Iterator[Block]:
                 " as plain text (.txt)"
             )
         yield block
+
+
+def without_comments(text: str) -> str:
+    """A Markdown text without the comments of HTML, which no page shows; in code they are words.
+
+    >>> without_comments("One <!-- two -->and `<!-- three -->`")
+    'One and `<!-- three -->`'
+    """
+    kept, after, at = list[str](), 0, 0
+    while match := _CODE_OR_COMMENT.search(text, at):
+        at = match.end()
+        if fence := match["fence"]:
+            closing = re.compile(rf"^[ \t>]*+{re.escape(fence[0])}{{{len(fence)},}}[ \t]*+$", re.MULTILINE)
+            end = closing.search(text, at)
+            at = len(text) if end is None else end.end()
+        elif match["comment"]:
+            last = text.find("-->", match.start() + 2)  # one of <!--> ends where it begins
+            if last < 0:
+                break
+            kept.append(text[after : match.start()])
+            after = at = last + 3
+    return "".join([*kept, text[after:]])
 
 
 class _Scanner:

@@ -51,9 +51,9 @@ def convert(
             f"{name} is nested too deeply to be converted; save it as PDF, HTML or plain text and open that"
         ) from None
     except Exception:  # the libraries fail on broken files in every way there is
+        kind = "picture" if form == "picture" else f"{form.upper()} file"
         raise BadDocument(
-            f"{name} is damaged or no {form.upper()} file; open it in its program, save it again and open"
-            " that"
+            f"{name} is damaged or no {kind}; open it in its program, save it again and open that"
         ) from None
     return _tidied(converted, name)
 

@@ -8,6 +8,7 @@ converted in a child process and go the way of Markdown from there.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -16,7 +17,7 @@ from typing import Literal
 from core.base.errors import BadDocument
 from core.base.types import Document, DocumentKind, Notice
 from core.ingest.archive import ARCHIVE_STARTS, Archive
-from core.ingest.blocks import parse_blocks
+from core.ingest.blocks import parse_blocks, without_comments
 from core.ingest.converted import Format, moved
 from core.ingest.converter import Converter
 from core.ingest.decode import decode, normalise
@@ -98,7 +99,9 @@ def read_pasted(
     remedy = "split it and paste the parts"
     check_bound("the pasted text has", len(text), MAX_FILE_BYTES, "characters", remedy)
     text = normalise(text, "the pasted text")
-    return _document(text, _kind_of(text), (), _Source("the pasted text", title, converter, on_part))
+    if (kind := _kind_of(text)) == "markdown":
+        text = without_comments(text)
+    return _document(text, kind, (), _Source("the pasted text", title, converter, on_part))
 
 
 def form_of(data: bytes, path: str, name: str) -> Form:
@@ -167,7 +170,7 @@ def read_one(
         raise BadDocument(f"{name} is an archive; unpack it and open a document of it")
     if form != "text":
         document = _converted(data, form, source)
-    elif extension(path) in _MAILS:
+    elif extension(path) in _MAILS and not _begins_as_html(data):
         document = _mail(data, source)
     else:
         document = _text(data, extension(path), source)
@@ -179,16 +182,20 @@ def _text(data: bytes, ending: str, source: _Source) -> Document:
     text, notices = decode(
         data,
         source.name,
-        is_html=kind == "html" or (kind is None and _looks_like_html(data[:_SNIFFED].decode("latin-1"))),
+        is_html=kind == "html" or (kind is None and _begins_as_html(data)),
         encoding=source.converter.config.encoding,
     )
     if ending in _JSON:
         json, text = text, _unescaped(text)
         notices = moved(notices, lambda at: len(_unescaped(json[:at])))
+    kind = kind or _kind_of(text)
+    if kind == "markdown":
+        markdown, text = text, without_comments(text)
+        notices = moved(notices, lambda at: min(len(text), len(without_comments(markdown[:at]))))
     if ending in _ROWS and (items := rows_to_markdown(text)) is not None:
         text, kind = items, "markdown"
         notices = (*notices, Notice("Each row was written as an item, with the names of its columns."))
-    return _document(text, kind or _kind_of(text), notices, source)
+    return _document(text, kind, notices, source)
 
 
 def _mail(data: bytes, source: _Source) -> Document:
@@ -211,7 +218,7 @@ def _converted(data: bytes, form: Format, source: _Source) -> Document:
     notices = converted.notices
     markdown = normalise(converted.markdown, source.name)
     if form == "ipynb":
-        markdown, told = _without_pictures(markdown)
+        markdown, told = _without_pictures(without_comments(markdown))
         notices = (*notices, *told)
         if not markdown.strip():
             raise BadDocument(f"{source.name} has no cell with text; open one that has")
@@ -253,6 +260,10 @@ def _kind_of(text: str) -> DocumentKind:
     if _looks_like_html(text):
         return "html"
     return "markdown" if _HEADING.search(text[:_SNIFFED]) else "text"
+
+
+def _begins_as_html(data: bytes) -> bool:
+    return _looks_like_html(data[:_SNIFFED].removeprefix(BOM_UTF8).decode("latin-1"))
 
 
 def _looks_like_html(text: str) -> bool:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from io import StringIO
-from itertools import groupby, islice
+from itertools import groupby, islice, zip_longest
 
 from core.ingest.limits import MAX_COLUMNS, MAX_TITLE_CHARACTERS
 
@@ -134,16 +134,42 @@ def _bounded(items: Iterator[str], most: int) -> Iterator[str]:
 
 def _items(names: list[str], rows: Iterator[list[str]]) -> Iterator[str]:
     """Raises ValueError for a row that has more values than there are names."""
+    has_rows = False
     for is_told, group in groupby(rows, any):
         lines = list(group) if is_told else []
-        if lines and _is_head_of_another(names, lines):
+        if lines and not has_rows and (grouped := _grouped(names, lines)):
+            names = grouped
+            del lines[0]
+        elif lines and _is_head_of_another(names, lines):
+            if not has_rows:
+                yield f"- {'; '.join(filter(None, names))}"
             names = [" ".join(name.split()) for name in lines.pop(0)]
         for row in lines:
+            has_rows = True
             if any(value.strip() for value in islice(row, len(names), None)):
                 raise ValueError("a row is longer than the head")
             values = ((name, " ".join(value.split())) for name, value in zip(names, row, strict=False))
             if told := "; ".join(f"{name}: {value}" if name else value for name, value in values if value):
                 yield f"- {told}"
+
+
+def _grouped(groups: list[str], rows: list[list[str]]) -> list[str] | None:
+    """The names in the first row, each behind that of its group, which stands over several columns; None
+    unless two groups at least stand over the same names, which are no values of other rows.
+    """
+    names = [" ".join(name.split()) for name in rows[0]]
+    below, whole, group = dict[str, list[str]](), list[str](), ""
+    for over, name in zip_longest(groups, names, fillvalue=""):
+        group = over or group
+        below.setdefault(group, []).append(name)
+        whole.append(f"{group} {name}".strip())
+    wide = [tuple(some) for group, some in below.items() if group and len(some) > 1]
+    if len(wide) < 2 or len({*wide}) > 1 or len({*wide[0]}) < len(wide[0]) or not all(wide[0]):
+        return None
+    values = {value.strip() for row in rows[1:] for value in row}
+    if not _is_head(names) or not values.isdisjoint(wide[0]) or not any(map(str.isdigit, "".join(values))):
+        return None
+    return whole
 
 
 def _is_head_of_another(names: list[str], rows: list[list[str]]) -> bool:

@@ -73,3 +73,12 @@ def test_hostile_mails_are_refused_in_a_sentence(data):
 def test_a_broken_subject_stays_as_it_stands():
     document = read_document(b"Subject: =?utf-8?b?x?=\n\nThe fee is 340.", "a.eml")
     assert (document.title, document.text) == ("=?utf-8?b?x?=", "Subject: =?utf-8?b?x?=\n\nThe fee is 340.")
+
+
+@pytest.mark.parametrize("name", ["a.mhtml", "a.mht", "a.eml"])
+def test_a_page_saved_under_the_name_of_a_mail_is_a_page(name: str) -> None:
+    page = (
+        "\ufeff<!DOCTYPE html><title>Ferry</title><body><h2>Fees</h2><p>At <b>six</b>.</p><script>x</script>"
+    )
+    document = read_document(page.encode(), name)
+    assert (document.kind, document.text) == ("html", "Ferry\n\n## Fees\n\nAt **six**.")

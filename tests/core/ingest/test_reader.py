@@ -451,8 +451,49 @@ def test_front_matter_of_other_kinds_names_a_document():
         ),
         ("a,b,c\nx,1,2\n\ny,z\nw,v\n", "- a: x; b: 1; c: 2\n- a: y; b: z\n- a: w; b: v\n"),
         ("T\n\nS\n\na,b\nx,1\n", "T\n\nS\n\n- a: x; b: 1\n"),
+        ("Report,Anna\nItem,Fee,Sum\nRope,1,2\n", "- Report; Anna\n- Item: Rope; Fee: 1; Sum: 2\n"),
         ("a,b\nx,1\n\ny,z\nw,2\n", "- a: x; b: 1\n- a: y; b: z\n- a: w; b: 2\n"),
     ],
 )
 def test_a_table_behind_an_empty_row_has_names_of_its_own(rows, items):
     assert read_document(rows.encode(), "a.csv").text == items
+
+
+@pytest.mark.parametrize("groups", [",2021,,2022,", ",2021,2021,2022,2022", ",2021,,2022"])
+def test_columns_have_the_names_of_the_groups_that_stand_over_them(groups):
+    below = "Region,Paid,Free,Paid,Free\nNorth,1,2,3,4\n"
+    items = "- Region: North; 2021 Paid: 1; 2021 Free: 2; 2022 Paid: 3; 2022 Free: 4\n"
+    assert read_document(f"{groups}\n{below}".encode(), "a.csv").text == items
+    uneven = f"{groups}\n{below.replace('Free', 'Owed', 1)}"
+    assert "2022 Owed" not in read_document(uneven.encode(), "a.csv").text
+
+
+COMMENTED = """# Fees
+
+<!-- SECRET: ask Ann -->
+Six crowns<!-- SECRET
+of 1902 -->, `<!-- paid -->` at the pier. \\<!-- no comment -->
+
+- ```html
+  <!-- kept -->
+  ```
+
+    <!-- kept, too -->
+
+~~~
+<!-- and this
+~~~
+
+<!-- never closed
+"""
+
+
+def test_comments_in_markdown_are_no_text_but_in_code():
+    document = read_document(COMMENTED.encode(), "a.md")
+    assert document.text == COMMENTED.replace("<!-- SECRET: ask Ann -->", "").replace(
+        "<!-- SECRET\nof 1902 -->", ""
+    )
+    assert read_pasted(COMMENTED).text == document.text
+    assert read_document(b"# a <!-- b -->", "a.txt").text == "# a <!-- b -->"
+    (notice,) = read_document(b"<!-- c -->\n# \xc3\x85\xc3\x85\xc3\x85 \xff", "a.md").notices
+    assert notice.at == 7, "where it stands in the text as read"
