@@ -7,7 +7,6 @@ and, for a base encoder that is neither on PyPI nor on the hub, base/. Nothing i
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +17,7 @@ from torch import nn
 
 from core.answer.confidence import Knots, check_knots
 from core.answer.network import ReaderNetwork
-from core.base.errors import BadCheckpoint, BadRequest
+from core.base.errors import BadCheckpoint
 from core.base.home import ASSETS
 from core.encode.adapter import adapter_file
 from core.encode.checkpoint import (
@@ -30,7 +29,7 @@ from core.encode.checkpoint import (
     sha256_of,
     write_settings,
 )
-from core.encode.packaged import MINILM, READER_VARIABLE, uses_mpnet
+from core.encode.packaged import MINILM, reader_asked, uses_mpnet
 from core.encode.tokens import FastTokenizer
 
 SPEC_FILE, HEADS_FILE, ADAPTER_FOLDER = "reader.json", "heads.safetensors", "adapter"
@@ -79,10 +78,7 @@ class ReaderSpec(BaseModel):
 
 def shipped() -> Path:
     """Folder of the reader that answers unless another is named. Raises BadRequest for a bad $QRAG_READER."""
-    name = os.environ.get(READER_VARIABLE, "")
-    if name not in ("", "small", "large"):
-        raise BadRequest(f"{READER_VARIABLE}={name!r} is no reader; choose small or large, or leave it out")
-    return LARGE if name == "large" or uses_mpnet() else SMALL
+    return LARGE if reader_asked() == "large" or uses_mpnet() else SMALL
 
 
 def read_reader_spec(folder: Path) -> ReaderSpec:

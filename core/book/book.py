@@ -41,7 +41,7 @@ from core.runs.whatif.comparison import compare, contestant
 from core.views.draw.nodes import Node, h, html_of
 from core.views.draw.run_map import run_picture
 from core.views.draw.words import counted, shorten
-from core.views.ending import end_sentence
+from core.views.ending import end_sentence, review_sentence
 from core.views.findings import found_by
 from core.views.question import cut_sentence
 from core.views.story import closed, reading_words
@@ -121,7 +121,7 @@ class BookRun:
             h("p", sure) if sure else None,
             run_picture(trace),
             _table(["step", facts_of(self.method).score_name, "place", "text"], rows),
-            h("p", " ".join(filter(None, [end_sentence(trace), self.notice]))),
+            h("p", " ".join(filter(None, [end_sentence(trace), review_sentence(trace), self.notice]))),
         )
 
 
@@ -134,11 +134,12 @@ class BookComparison:
     refused: Mapping[str, str]
 
     def __getitem__(self, method: str) -> BookRun:
+        names = [*self.runs, *self.refused]
+        if method not in names:
+            choices = ", ".join(map(repr, names))
+            raise BadRequest(f"{method!r} is no key of this comparison; choose among {choices}")
         if method in self.refused:
             raise BadRequest(self.refused[method])
-        if method not in self.runs:
-            names = ", ".join(map(repr, [*self.runs, *self.refused]))
-            raise BadRequest(f"{method!r} is no key of this comparison; choose among {names}")
         return self.runs[method]
 
     def __repr__(self) -> str:
@@ -156,7 +157,9 @@ class BookComparison:
             rows.append(h("tr", h("td", {"dir": "auto"}, text), *(h("td", step) for step in steps)))
         said = (h("td", {"dir": "auto"}, run.said or "no answer") for run in self.runs.values())
         rows.append(h("tr", h("td", "answer"), *said))
-        labels = [facts_of(trace.started.method).label for trace in traces.values()]
+        labels = [  # with the number of one that comes again
+            facts_of(run.method).label + name.removeprefix(run.method) for name, run in self.runs.items()
+        ]
         pictures = zip(labels, map(run_picture, traces.values()), strict=True)
         notices = {name: run.notice for name, run in self.runs.items() if run.notice}
         return _together(
@@ -177,6 +180,7 @@ class Book:
     encoders: Encoders
     log_path: Path
     _corpora: dict[str, Corpus] = field(default_factory=dict)
+    _left_out: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         titles = ", ".join(document.title for document in self.workspace.documents[:3])
@@ -184,8 +188,9 @@ class Book:
 
     @property
     def notices(self) -> list[str]:
-        """What reading the files left out or guessed."""
-        return [str(notice) for document in self.workspace.documents for notice in document.notices]
+        """What reading the files left out or guessed, also files that were brought."""
+        told = [str(notice) for document in self.workspace.documents for notice in document.notices]
+        return told + self._left_out
 
     def ask(
         self, query: str, method: str | None = None, *, k: int | None = None, log: bool = False
@@ -240,12 +245,12 @@ class Book:
         self, source: str | Path | Sequence[str | Path | ForeignRun], method: str = ""
     ) -> list[BookRun]:
         """Runs of another retriever, out of files (see `core.runs.foreign.files`) or as they are, which the
-        log then keeps. Raises BadRequest.
+        log then keeps. What of the files can't be read is told in `notices`. Raises BadRequest.
         """
         given = _several(source, (str, PathLike, ForeignRun), "brought", "a file's path or a run")
         runs = [one for one in given if isinstance(one, ForeignRun)]
         if paths := [_path(one) for one in given if not isinstance(one, ForeignRun)]:
-            runs += read_foreign(files_of(paths), method)
+            runs += read_foreign(files_of(paths), method, self._left_out.append)
         return [self._brought(one) for one in self.keep(runs)]
 
     def keep(self, runs: Sequence[ForeignRun]) -> list[Brought]:

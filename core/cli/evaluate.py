@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from core.answer.protocol import Reader
-from core.answer.reader import load_reader
 from core.base.batches import batches
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
@@ -73,7 +72,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `evaluate`."""
     add = parser.add_argument
     add_episode_flags(parser)
-    add("tasks", nargs="+", metavar="TASK", help="qa1, hotpotqa, ...; an unknown name lists them all")
+    tasks = "qa1, hotpotqa, ... (an unknown name lists them all), a file of questions, or a BEIR folder"
+    add("tasks", nargs="+", metavar="TASK", help=tasks)
     add_data_flags(parser, "test")
     add_cluster_flag(parser)
     add("--method", choices=BY_ENCODER, default=QRAG.name, help="default qrag: the checkpoint's agent")
@@ -117,6 +117,8 @@ def load_subject(method: str, checkpoint: str | None, device: str | None) -> Sub
 
 def run_evaluate(args: argparse.Namespace) -> int:
     """Prints an object a task."""
+    from core.answer.reader import load_reader  # with torch, which takes seconds
+
     subject, reader = load_subject(args.method, args.checkpoint, args.device), load_reader(device=args.device)
     encoder = subject.encoder
     with line_file(args.rows) as keep, named_log(args.log) as log, joined_cluster(args.cluster):
@@ -228,6 +230,8 @@ class BatchEvaluator:
     @cached_property
     def _models(self) -> tuple[Subject, Reader | None]:
         """Loaded with the first batch: a cluster loses the sentence of what fails before."""
+        from core.answer.reader import load_reader
+
         subject = load_subject(*self._named)
         if subject.encoder.fingerprint != self._fingerprint:
             raise BadRequest(

@@ -72,7 +72,8 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     """How documents become text."""
     about = partial(flag_help, ReadingConfig)
     parser.add_argument("--encoding", metavar="NAME", default="", help=about("encoding"))
-    parser.add_argument("--keep-side-matter", action="store_true", help=about("keep_side_matter"))
+    kept = about("keep_side_matter").removeprefix("True: ")
+    parser.add_argument("--keep-side-matter", action="store_true", help=kept)
 
 
 def reading_of(args: argparse.Namespace) -> ReadingConfig:

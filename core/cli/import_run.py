@@ -45,7 +45,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run_import(args: argparse.Namespace) -> int:
     """Prints a line a run: its id, question, and what was found again."""
-    runs = read_foreign(files_of(args.files), args.method)
+    runs = read_foreign(files_of(args.files), args.method, say)
     book = open_book(args.document, args.checkpoint, args.device, args.log)
     for notice in book.notices:
         say(notice)

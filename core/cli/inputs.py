@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 import zlib
 from collections import Counter
@@ -182,8 +183,11 @@ def questions(
     BadDocument.
     """
     within = getattr(args, "within", None)
-    if within is not None and not within >= 0:
-        raise BadRequest(f"within {within:g} must be 0 or more; give the seconds that embedding may take")
+    if within is not None and not 0 <= within < math.inf:
+        raise BadRequest(
+            f"within {within:g} must be a finite number, 0 or more; give the seconds that embedding may take,"
+            " or leave it out for as long as it takes"
+        )
     if args.episodes is not None:
         if within is not None:
             raise BadRequest(

@@ -21,6 +21,7 @@ from core.base.errors import BadCheckpoint, BadRequest, LogError
 from core.cli.common import progress_printer, say
 from core.cli.flags import COUNT, DEVICE, LOG_FILE, path_flag
 from core.methods.registry import facts_of
+from core.runs.export.logged import why_ended
 from core.runs.export.runs import FORMATS, export_runs
 from core.runs.hub.client import check_repository, connect
 from core.runs.hub.export import LogCopy
@@ -33,6 +34,7 @@ from core.runs.log.store import ExperimentLog, default_log_path
 from core.runs.log.transfer import import_runs, send_runs
 from core.runs.log.wire import read_runs
 from core.views.draw.words import shorten
+from core.views.ending import review_sentence
 from core.views.story import state_words
 
 
@@ -149,7 +151,7 @@ def show_command(arguments: argparse.Namespace) -> int:
         text = _printable(step.text) or "(text not kept)"
         print(f"{step.step:>4}  chunk {step.chunk_id}  {score} {step.q_value:.4f}  {text}")
     if run.trace.stopped is not None:
-        print(f"stopped: {run.trace.stopped.reason}")
+        print(f"{why_ended(run)} {review_sentence(run.trace)}".rstrip())
     texts = {step.chunk_id: step.text for step in run.trace.steps}
     if answer := EvidenceAnswer.from_json(run.details.get("answer", {}), texts):
         said = state_words(answer.state, answer.confidence, answer.asks)
@@ -205,6 +207,7 @@ def delete_command(arguments: argparse.Namespace) -> int:
         raise LogError(f"there is no log at {path}; pass another file with --log")
     try:
         with ExperimentLog.open(path) as log:
+            log.import_inbox()
             log.delete(arguments.run_id, None)
     except LogOwned as error:
         raise LogOwned(f"run {arguments.run_id[:64]!r} was not deleted: {error}") from error
@@ -216,6 +219,7 @@ def push_command(arguments: argparse.Namespace) -> int:
     """Prints how many runs were new there."""
     copy = LogCopy(connect(), check_repository(arguments.to))
     with ExperimentLog.open(arguments.log or default_log_path()) as log:
+        log.import_inbox()
         pushed = copy.push(log)
     if pushed.n_removed:
         say(f"{pushed.n_removed} runs that were deleted here are gone from {arguments.to}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -30,7 +29,7 @@ from core.lab.tasks.pooled import pooled
 from core.lab.tasks.qa_sets import read_qa
 from core.llm.protocol import Llm
 from core.methods.sparc.build import build_agents, build_retrievals
-from core.methods.sparc.config import MAX_K, STRATEGIES, check_sparc_config
+from core.methods.sparc.config import STRATEGIES, check_sparc_config
 from core.methods.sparc.events import (
     Answered,
     Judged,
@@ -123,11 +122,9 @@ def sparc_contestant(
 ) -> Contestant:
     """SPARC in a comparison, with all strategies that the encoder serves; rules decide without a model."""
     config = SparcConfig(strategies=_served(encoder))
-    size = min(question.config.step_budget, MAX_K)
     retrievals = build_retrievals(config, encoder, plain, question.corpus)
-    retriever = SparcRetriever(
-        build_agents(llm, reader, replace(config, k=size)), lambda: retrievals, encoder.spec.name, config
-    )
+    agents = partial(build_agents, llm, reader)
+    retriever = SparcRetriever(agents, lambda: retrievals, encoder.spec.name, config)
     retriever.prepare()
     return Contestant(SPARC, retriever, encoder, question.config)
 

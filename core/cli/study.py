@@ -15,14 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from core.answer.reader import load_reader
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.rows import row_line
 from core.cli.common import count_printer, progress_printer, writing
 from core.cli.evaluate import add_data_flags, load_subject, load_task_examples, task_length
 from core.cli.flags import COUNT, FOLDER, JSON_LINES, add_llm_flags, llm_of, path_flag
-from core.cli.sparc import sparc_rows
 from core.encode.encoder import load_encoder
 from core.lab.evaluate.outcomes import own_evidence
 from core.lab.evaluate.run import Setting, evaluate
@@ -106,6 +104,8 @@ def _rows(study: Study, args: argparse.Namespace) -> list[Any]:
         for row in _new_frontier_rows(args, rows):
             rows.append(row)  # one by one: what is saved are those that are there
     elif args.name in STUDIED and goes_on:
+        from core.cli.sparc import sparc_rows  # with torch, which tables do without
+
         for made in sparc_rows(STUDIED[args.name], args, tuple(rows)):
             rows.append(made)
             _save(path, rows)
@@ -126,6 +126,8 @@ def _answer_rows(args: argparse.Namespace) -> Iterator[AnswerRow]:
     """A row a task, kind of evidence and question: over the support, over what the agent that ships for a
     task's kind finds up to its own stop, and over as many chunks of other methods as the task's budget.
     """
+    from core.answer.reader import load_reader
+
     reader, load = load_reader(args.reader, args.device), cache(load_subject)
     for name in args.tasks or ANSWERED:
         agent = args.checkpoint or ("narrative" if name in STORIES else "multi-hop")
@@ -154,6 +156,8 @@ def _answer_rows(args: argparse.Namespace) -> Iterator[AnswerRow]:
 
 def _new_frontier_rows(args: argparse.Namespace, rows: list[FrontierRow]) -> Iterator[FrontierRow]:
     """The rows that are missing to n questions of each set; all are saved as they come."""
+    from core.answer.reader import load_reader
+
     is_ablation = args.name == "set-ablations"
     if is_ablation:  # before hours of reading
         check_policies([read_card(folder).name for folder in args.policy or ()])

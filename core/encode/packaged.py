@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from zipfile import ZipFile
 
+from core.base.errors import BadRequest
 from core.base.home import home, make_folder
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -39,9 +40,17 @@ def has_mpnet() -> bool:
     return len(_parts()) == len(_PARTS)
 
 
+def reader_asked() -> str:
+    """What $QRAG_READER says, mostly empty. Raises BadRequest where that is no reader."""
+    name = os.environ.get(READER_VARIABLE, "")
+    if name not in ("", "small", "large"):
+        raise BadRequest(f"{READER_VARIABLE}={name!r} is no reader; choose small or large, or leave it out")
+    return name
+
+
 def uses_mpnet() -> bool:
     """Whether what stands on all-mpnet-base-v2 is used where nobody names it: it is seven times as slow."""
-    return os.environ.get(READER_VARIABLE) != "small" and has_mpnet()
+    return reader_asked() != "small" and has_mpnet()
 
 
 def _parts() -> list[Path]:

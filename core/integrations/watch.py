@@ -49,8 +49,10 @@ def watch(retriever: R, book: TakesRuns | None = None, name: str = "") -> R:
 
     book: documents in which what was returned is found again; each call is a run of the log. None: calls are
     lines of `watched_file(name)`, which `import-run` takes. name: of the retriever; empty: its class's.
-    Raises BadRequest for what is no retriever.
+    Raises BadRequest for what is no retriever, or no book.
     """
+    if book is not None and not hasattr(book, "bring"):
+        raise BadRequest(f"{type(book).__name__} is no book; give core.open(...) of the documents")
     name = name or type(retriever).__name__
     bases = {base.__module__ for base in type(retriever).__mro__}
     methods = next((names for module, names in _METHODS.items() if module in bases), None)

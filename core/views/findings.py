@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import starmap, zip_longest
 
 import numpy as np
 
@@ -33,6 +34,28 @@ class Column:
     known_answer: str = ""
     notices: tuple[str, ...] = ()
     """What there is to say of the documents under a trained agent."""
+
+
+def column_name(method: str, checkpoint: str) -> str:
+    """What the column of a run is called."""
+    facts = facts_of(method)
+    if facts.trained:
+        return f"{facts.label} {checkpoint}"
+    return facts.long_label if facts.foreign else facts.label
+
+
+def column_names(runs: Iterable[tuple[str, str]]) -> list[str]:
+    """Names of columns, a number behind those that come again. runs: (method, checkpoint) of each.
+
+    >>> column_names([("bm25", ""), ("imported:BM25", ""), ("bm25", "")])
+    ['BM25', 'BM25 (imported)', 'BM25 (2)']
+    """
+    counts: Counter[str] = Counter()
+    names = []
+    for name in starmap(column_name, runs):
+        counts[name] += 1
+        names.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
+    return names
 
 
 def found_by(chosen: Chosen) -> dict[int, tuple[str, ...]]:

@@ -51,6 +51,8 @@ class RoundPart:
     answers: str
     n_support: int
     """Support that all branches have found by then."""
+    n_read: int
+    """Chunks that all branches have found by then, those of earlier merges that dropped them, too."""
     n_kept: int
     n_dropped: int
 
@@ -167,6 +169,7 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
         Excerpt("nothing", "", "") if key_chunk is None else excerpt_of(texts[key_chunk], _answer_of(best)),
         _answers(one),
         len(found & {*gold}),
+        len(found),
         n_kept,
         len(all_fates) - n_kept,
     )

@@ -47,7 +47,9 @@ def _panel(chart: Chart) -> str:
     title = f'<text x="{LEFT}" y="18" font-size="13" font-weight="600">{escape(chart.title)}</text>'
     if not points:
         return f'{title}<text x="{LEFT}" y="{TOP + 20}">nothing was measured</text>'
-    x_ticks, across = _axis([x for x, _ in points], LEFT, WIDTH - RIGHT, chart.log_x)
+    of_x = [x for x, _ in points]
+    counts = 1.0 if all(float(x).is_integer() for x in of_x) else 0.0  # there is no step 1.5
+    x_ticks, across = _axis(of_x, LEFT, WIDTH - RIGHT, chart.log_x, counts)
     y_ticks, up = _axis([y for _, y in points], HEIGHT - BOTTOM, TOP, chart.log_y)
     parts, middle, foot = [title], 'text-anchor="middle"', HEIGHT - BOTTOM
     for value in x_ticks:
@@ -94,7 +96,9 @@ def _dashes(line: Line) -> str:
     return ' stroke-dasharray="5 4"' if line.dashed else ""
 
 
-def _axis(values: Sequence[float], first: float, last: float, log: bool) -> tuple[list[float], At]:
+def _axis(
+    values: Sequence[float], first: float, last: float, log: bool, least_step: float = 0.0
+) -> tuple[list[float], At]:
     """Round ticks, powers of ten on a logarithmic axis, and from values to pixels. Raises ValueError."""
     lo, hi, scaled = min(values), max(values), math.log10 if log else float
     if log and lo <= 0:
@@ -103,7 +107,7 @@ def _axis(values: Sequence[float], first: float, last: float, log: bool) -> tupl
         first_tick, last_tick = math.floor(math.log10(lo)), math.ceil(math.log10(hi))
         ticks = [10.0**power for power in range(first_tick, last_tick + 1)]
     else:
-        step = _round_step((hi - lo) or abs(hi) or 1.0)
+        step = max(_round_step((hi - lo) or abs(hi) or 1.0), least_step)
         first_tick, last_tick = math.floor(lo / step + 1e-9), math.ceil(hi / step - 1e-9)
         ticks = [round(step * i, 10) for i in range(first_tick, last_tick + 1)]
     if len(ticks) == 1:

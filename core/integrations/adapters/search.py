@@ -19,6 +19,7 @@ from core.corpus.opening import Progress, open_corpus
 from core.methods.choice import Encoders
 from core.methods.protocol import Retriever
 from core.methods.registry import build_retriever, facts_of
+from core.views.draw.words import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,18 @@ class Passage:
     """title, headings, start, end, chunk_id, step, method, score_name."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Search:
     """An open corpus and the method that searches it; may be asked from several threads."""
 
     corpus: Corpus
     retriever: Retriever
     config: EpisodeConfig
+
+    def __repr__(self) -> str:
+        """Short: a notebook prints retrievers."""
+        titles = ", ".join(document.title for document in self.corpus.workspace.documents[:3])
+        return f"<Search: {titles}; {counted(len(self.corpus), 'chunk')}; {self.retriever.name}>"
 
     def passages(self, query: str, k: int | None = None) -> list[Passage]:
         """What the method keeps, at most `k`, by default the configuration's number. Raises BadRequest."""
@@ -88,6 +94,8 @@ def open_search(
     """
     if not documents:
         raise BadDocument("no documents were given; read at least one with core.ingest.read_document")
+    if not all(isinstance(one, Document) for one in documents):
+        raise BadDocument("what was given are no documents; read each file with core.ingest.read_document")
     encoders = Encoders(checkpoint, device)
     choice, agent = encoders.choice(documents[0])
     name = method or choice.method

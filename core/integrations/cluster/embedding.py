@@ -102,9 +102,11 @@ def _line_ranges(path: Path, part_bytes: int) -> Iterator[CorpusFile]:
     with path.open("rb") as file:
         for line in file:
             last += len(line)
-            if last - first >= part_bytes or last == size:
+            if last - first >= part_bytes:
                 yield CorpusFile(path.name, size, (first, last))
                 first = last
+    if first < last:
+        yield CorpusFile(path.name, size, (first, last))
 
 
 def _parquet(path: Path) -> parquet.ParquetFile:

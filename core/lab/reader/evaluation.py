@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from core.answer.reader import ExtractiveReader
 from core.base.batches import batches
 from core.base.metrics import answer_accuracy, answer_em, answer_f1, fact_recall
 from core.base.rows import grouped, read_lines
 from core.lab.tasks.example import Example
+
+if TYPE_CHECKING:
+    from core.answer.reader import ExtractiveReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))

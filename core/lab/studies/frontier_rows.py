@@ -36,7 +36,6 @@ from core.methods.qrag.agent import Agent
 from core.methods.qrag.retriever import QRAG
 from core.methods.resrag.card import policy_for, read_card
 from core.methods.resrag.features import look
-from core.methods.resrag.policy import load_policy
 from core.methods.resrag.retriever import EvidenceSet
 from core.methods.resrag.sets import most_probable_set
 from core.methods.sparc.build import build_agents, build_retrievals
@@ -145,6 +144,8 @@ def _above(method: Threshold) -> Sized:
 
 def set_methods(policies: Sequence[Path], device: str | None = None) -> list[Sized]:
     """RES-RAG under each policy, over its training's vectors. Raises BadCheckpoint where one is missing."""
+    from core.methods.resrag.policy import load_policy  # with torch, which tables of rows do without
+
     cards = {folder: read_card(folder) for folder in policies}
     return [
         set_method(card.name, EvidenceSet(load_encoder(card.encoder, device), load_policy(folder)))

@@ -11,15 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from core.methods.registry import facts_of
 from core.runs.export import live
 from core.runs.export.logged import LoggedView, settings_of, strip_data
-from core.runs.log.records import LoggedDocument, LoggedRun, RunRecord, known_answer_of
+from core.runs.log.records import LoggedDocument, LoggedRun, known_answer_of
 from core.views.draw import comparison
 from core.views.draw.comparison import HOLLOW, ShownComparison
 from core.views.draw.nodes import Node, act, h, html_of
 from core.views.draw.words import counted
-from core.views.findings import Column
+from core.views.findings import Column, column_names
 
 MAX_COLUMNS = 12
 _MARGIN = 10_000
@@ -39,7 +38,7 @@ def comparison_page(
     no run, with why: columns behind the others.
     """
     views = [LoggedView(run, documents, with_text) for run in runs]
-    first, names = views[0], _names([run.record for run in runs])
+    first, names = views[0], column_names((run.record.method, run.record.checkpoint) for run in runs)
     made = [_column(name, view) for name, view in zip(names, views, strict=True)]
     failed = [Column(name, None, refused=why) for name, why in refused]
     support = next((view.support for view in views if view.support), ())
@@ -63,17 +62,6 @@ def comparison_page(
     reading = live.reading_card(title, kind="qx-card qx-drawer")
     sections = [head, columns, *_strip(views, data), reading, *ends]
     return live.framed(f"{record.query[:80]} · Q-RAG comparison", sections, data)
-
-
-def _names(records: Sequence[RunRecord]) -> list[str]:
-    """Names of columns as Compare has them, a number behind those that come again."""
-    names: list[str] = []
-    for record in records:
-        method = facts_of(record.method)
-        name = f"Q-RAG {record.checkpoint}" if method.trained else method.label
-        again = sum(other == name or other.startswith(f"{name} (") for other in names)
-        names.append(f"{name} ({again + 1})" if again else name)
-    return names
 
 
 def _column(name: str, view: LoggedView) -> Column:

@@ -130,7 +130,8 @@ def _chart(trace: Trace) -> Node | None:
     if threshold is not None:
         lines.append(Line("stop below", (1.0, last), (threshold, threshold), dashed=True))
     name = facts_of(trace.started.method).score_name
-    chart = Chart(f"{name} of the best chunk", "step", name, tuple(lines))
+    steps = "step" if len(points) == len(trace.steps) else f"step; {len(points)}: where it stopped"
+    chart = Chart(f"{name} of the best chunk", steps, name, tuple(lines))
     return h("div.qx-card.qx-chart", Html(svg([chart])))
 
 

@@ -2,7 +2,7 @@
 
 A TREC run with its queries, passages and qrels; lines of JSON; OpenInference spans, as OTLP or as Phoenix
 exports them. What a file is, is read off its first lines. Everything in it is untrusted: numbers of runs and
-passages are bounded, fields have types.
+passages are bounded, fields have types. What can't be read is left out and told, run by run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -26,6 +27,7 @@ from core.ingest import MAX_FILE_BYTES
 from core.runs.log.bounds import MAX_FLOAT, MAX_MILLISECONDS
 
 MAX_RUNS = 2_000
+"""Also of lines, spans and runs that are left out."""
 MAX_RETURNED = 1_000
 """Passages of one call, as TREC has them."""
 _Score = Annotated[float, Field(ge=-MAX_FLOAT, le=MAX_FLOAT, allow_inf_nan=False)]
@@ -160,11 +162,32 @@ class _Parts:
     passages: dict[str, str] = field(default_factory=dict)
     gold: dict[str, list[str]] = field(default_factory=dict)
     spans: list[_Span] = field(default_factory=list)
+    n_left_out: int = 0
+    fault: BadRequest | None = None
+    """Why the first of those was left out."""
+
+    def leave_out(self, fault: BadRequest, n: int = 1) -> None:
+        """Raises BadRequest where too much was."""
+        self.n_left_out += n
+        self.fault = self.fault or fault
+        if self.n_left_out > MAX_RUNS:
+            raise self.fault
+
+    @contextmanager
+    def leaving_out(self) -> Iterator[None]:
+        """For a line, a span or a run: it is left out where BadRequest is raised."""
+        try:
+            yield
+        except BadRequest as fault:
+            self.leave_out(fault)
 
 
-def read_foreign(files: Mapping[str, bytes], method: str = "") -> list[ForeignRun]:
+def read_foreign(
+    files: Mapping[str, bytes], method: str = "", on_fault: Callable[[str], object] | None = None
+) -> list[ForeignRun]:
     """The runs of files by their names. `method`: what made them; empty: as they or the file's name say.
-    Raises BadRequest.
+    `on_fault`: gets a sentence on the lines, spans and runs that can't be read, if others can; without it
+    nothing is left out. Raises BadRequest.
     """
     parts, runs, trec = _Parts(), list[ForeignRun](), dict[str, str]()
     for name, data in files.items():
@@ -177,21 +200,29 @@ def read_foreign(files: Mapping[str, bytes], method: str = "") -> list[ForeignRu
             raise BadRequest(f"{name} is empty; give a file that holds runs")
         first = head.split("\n")[0].split()
         if head[0] in "[{":
-            runs += _of_json(_objects(content, name), name, method or name.rsplit(".", 1)[0], parts)
+            runs += _of_json(_objects(content, name, parts), name, method or name.rsplit(".", 1)[0], parts)
         elif len(first) == 6 and (first[1].upper() == "Q0" or not _are_queries(name)):
             trec[name] = content
         else:
             _take_columns(content, name, parts)
     for name, content in trec.items():
         runs += _of_trec(content, name, method, parts)
-    runs += _of_spans(parts.spans)
-    if not runs:
+    runs += _of_spans(parts)
+    if len(runs) > MAX_RUNS:
+        raise BadRequest(f"{len(runs):,} runs are more than {MAX_RUNS:,}; import them in several files")
+    read = list[ForeignRun]()
+    for run in runs:
+        with parts.leaving_out():
+            read.append(_checked(run))
+    if parts.fault is not None and (on_fault is None or not read):
+        raise parts.fault
+    if not read:
         raise BadRequest(
             "no run is in what was given; give a TREC run, lines of JSON, or OpenInference spans"
         )
-    if len(runs) > MAX_RUNS:
-        raise BadRequest(f"{len(runs):,} runs are more than {MAX_RUNS:,}; import them in several files")
-    return [_checked(run) for run in runs]
+    if parts.fault is not None and on_fault is not None:
+        on_fault(f"Entries that can't be read, left out: {parts.n_left_out:,}; the first: {parts.fault}.")
+    return read
 
 
 def files_of(paths: Sequence[Path]) -> dict[str, bytes]:
@@ -254,16 +285,24 @@ def _read(text: str) -> Any:
         return text
 
 
-def _objects(content: str, name: str) -> list[Any]:
-    """The JSON objects of a file: one behind another, a list, or one that holds them as Phoenix answers."""
-    found, at = list[Any](), _INK.search(content)
+def _objects(content: str, name: str, parts: _Parts) -> list[Any]:
+    """The JSON objects of a file: one behind another, a list, or one that holds them as Phoenix answers;
+    behind what is no JSON, those that have a line to themselves.
+    """
+    found, at = list[Any](), 0
     try:
-        while at:
-            value, end = json.JSONDecoder().raw_decode(content, at.start())
+        while ink := _INK.search(content, at):
+            at = ink.start()
+            value, at = json.JSONDecoder().raw_decode(content, at)
             found.append(value)
-            at = _INK.search(content, end)
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f"{name} is no valid JSON ({str(error)[:100]}); correct it") from error
+        fault = BadRequest(f"{name} is no valid JSON ({str(error)[:100]}); correct it")
+        rest = [line for line in content[at:].split("\n") if line.strip()]
+        lines = [value for line in rest if isinstance(value := _read(line), dict)]
+        found += lines
+        if not found:
+            raise fault from error
+        parts.leave_out(fault, len(rest) - len(lines))
     if isinstance(found[0], dict) and _is_frame(found[0]):
         raise BadRequest(
             f'{name} is a data frame by columns or index; write it with to_json(orient="records")'
@@ -284,19 +323,26 @@ def _is_frame(value: dict[str, Any]) -> bool:
 
 def _of_json(objects: Sequence[Any], name: str, stem: str, parts: _Parts) -> Iterator[ForeignRun]:
     for number, value in enumerate(objects, start=1):
-        if not isinstance(value, dict):
-            raise BadRequest(f"entry {number} of {name} is no JSON object; correct it")
-        if not (value.keys().isdisjoint(_RETRIEVED) and _take_part(value, name, stem, parts)):
-            yield _of_line(value, f"entry {number} of {name}", stem)
+        where = f"entry {number} of {name}"
+        with parts.leaving_out():
+            if not isinstance(value, dict):
+                raise BadRequest(f"{where} is no JSON object; correct it")
+            if not (value.keys().isdisjoint(_RETRIEVED) and _take_part(value, where, name, stem, parts)):
+                yield _of_line(value, where, stem)
 
 
-def _take_part(value: dict[str, Any], name: str, stem: str, parts: _Parts) -> bool:
+def _take_part(value: dict[str, Any], where: str, name: str, stem: str, parts: _Parts) -> bool:
     """Spans, a query or a passage; False for what is none of them. Raises BadRequest."""
     if "resourceSpans" in value:
-        parts.spans += _of_otlp(value, stem)
+        with _otlp(where):
+            scopes = [scope for resource in value["resourceSpans"] for scope in resource["scopeSpans"]]
+            spans = [span for scope in scopes for span in scope["spans"]]
+        for number, span in enumerate(spans, start=1):
+            with parts.leaving_out(), _otlp(f"span {number} of {where}"):
+                parts.spans.append(_of_otlp(span, stem))
     elif isinstance(value.get("attributes"), list) and not value.keys().isdisjoint(("traceId", "trace_id")):
-        span = {_camel(key): part for key, part in value.items()}  # Phoenix has names with underscores
-        parts.spans += _of_otlp({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}, stem)
+        with _otlp(where):  # Phoenix has names with underscores
+            parts.spans.append(_of_otlp({_camel(key): part for key, part in value.items()}, stem))
     elif "attributes" in value or any(key.startswith("attributes.") for key in value):
         parts.spans.append(_of_phoenix(value, stem))
     elif "_id" in value and "text" in value:
@@ -307,9 +353,15 @@ def _take_part(value: dict[str, Any], name: str, stem: str, parts: _Parts) -> bo
     return True
 
 
+def _joined(value: dict[str, Any]) -> dict[str, Any]:
+    """With what the component put out that found documents, as pipelines of Haystack name it; not of two."""
+    found = [part for part in value.values() if isinstance(part, dict) and "documents" in part]
+    return {**found[0], **value} if len(found) == 1 else value
+
+
 def _of_line(value: dict[str, Any], where: str, stem: str) -> ForeignRun:
     try:
-        line = _Line.model_validate({key: part for key, part in value.items() if part is not None})
+        line = _Line.model_validate({key: part for key, part in _joined(value).items() if part is not None})
     except ValidationError as error:
         raise BadRequest(
             f'{where}: {_problem(error)}; a run has "query" and "retrieved", a list of texts,'
@@ -341,9 +393,8 @@ def _take_columns(content: str, name: str, parts: _Parts) -> None:
             if float(columns[-1]) > 0:
                 parts.gold.setdefault(columns[0], []).append(columns[-2])
         elif columns and (number > 1 or columns[0].lower() not in _HEADS):
-            raise BadRequest(
-                f"line {number} of {name} is no TREC run (6 columns), qrels (4 or 3) or JSON; correct it"
-            )
+            told = "is no TREC run (6 columns), qrels (4 or 3) or JSON; correct it"
+            parts.leave_out(BadRequest(f"line {number} of {name} {told}"))
 
 
 def _of_trec(content: str, name: str, method: str, parts: _Parts) -> Iterator[ForeignRun]:
@@ -358,10 +409,9 @@ def _of_trec(content: str, name: str, method: str, parts: _Parts) -> Iterator[Fo
             if not (abs(rank) <= MAX_FLOAT and abs(score) <= MAX_FLOAT):
                 raise ValueError(rank, score)
             calls.setdefault((tag, query_id), []).append((rank, -score, passage_id))
-        except ValueError as error:
-            raise BadRequest(
-                f"line {number} of {name} needs query, Q0, passage, rank, score, name; correct it"
-            ) from error
+        except ValueError:
+            told = "needs query, Q0, passage, rank, score, name; correct it"
+            parts.leave_out(BadRequest(f"line {number} of {name} {told}"))
 
     def passage(name: str, score: float | None = None) -> ForeignPassage:
         told = {"name": name, "text": parts.passages.get(name, ""), "score": score}
@@ -369,15 +419,16 @@ def _of_trec(content: str, name: str, method: str, parts: _Parts) -> Iterator[Fo
 
     for (tag, query_id), found in calls.items():
         where = f"query {query_id[:80]!r} of {name}"
-        if query_id not in parts.queries:
-            raise BadRequest(
-                f"{where} has no words; give its file of queries, too, with quer or topic in its name"
-                f' (queries.jsonl, say) and a line {{"_id": "{query_id[:80]}", "text": "..."}} each'
-            )
-        query = _question(parts.queries[query_id], where)
-        returned = tuple(passage(name, -score) for _, score, name in sorted(found))
-        gold = tuple(passage(name) for name in parts.gold.get(query_id, ()))
-        yield ForeignRun(query, (ForeignCall(query, returned),), method or tag, gold=gold)
+        with parts.leaving_out():
+            if query_id not in parts.queries:
+                raise BadRequest(
+                    f"{where} has no words; give its file of queries, too, with quer or topic in its name"
+                    f' (queries.jsonl, say) and a line {{"_id": "{query_id[:80]}", "text": "..."}} each'
+                )
+            query = _question(parts.queries[query_id], where)
+            returned = tuple(passage(name, -score) for _, score, name in sorted(found))
+            gold = tuple(passage(name) for name in parts.gold.get(query_id, ()))
+            yield ForeignRun(query, (ForeignCall(query, returned),), method or tag, gold=gold)
 
 
 # OpenInference
@@ -430,19 +481,21 @@ def _said(value: Any, names: Sequence[str]) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _of_otlp(value: Mapping[str, Any], stem: str) -> Iterator[_Span]:
+@contextmanager
+def _otlp(where: str) -> Iterator[None]:
+    """For what should be OTLP. Raises BadRequest where it isn't."""
     try:
-        for resource in value["resourceSpans"]:
-            for scope in resource["scopeSpans"]:
-                for span in scope["spans"]:
-                    attributes = {one["key"]: _plain(one["value"]) for one in span.get("attributes", ())}
-                    start, end = (int(span.get(f"{edge}TimeUnixNano") or 0) for edge in ("start", "end"))
-                    took = min(max(0, end - start) / 1e6, MAX_MILLISECONDS)
-                    own, parent = (_id(span.get(name)) for name in ("spanId", "parentSpanId"))
-                    leaves = _leaves(attributes)
-                    yield _Span(str(span["traceId"]), own, parent, f"{start:020}", leaves, stem, took)
+        yield
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise BadRequest(f"the spans are no OTLP as JSON ({str(error)[:80]}); export them anew") from error
+        raise BadRequest(f"{where} is no OTLP as JSON ({str(error)[:80]}); export it anew") from error
+
+
+def _of_otlp(span: Mapping[str, Any], stem: str) -> _Span:
+    attributes = {one["key"]: _plain(one["value"]) for one in span.get("attributes", ())}
+    start, end = (int(span.get(f"{edge}TimeUnixNano") or 0) for edge in ("start", "end"))
+    took = min(max(0, end - start) / 1e6, MAX_MILLISECONDS)
+    own, parent = (_id(span.get(name)) for name in ("spanId", "parentSpanId"))
+    return _Span(str(span["traceId"]), own, parent, f"{start:020}", _leaves(attributes), stem, took)
 
 
 def _id(value: Any) -> str:
@@ -518,23 +571,26 @@ _DOCUMENTS = "retrieval.documents"
 _DOCUMENT = re.compile(r"retrieval\.documents\.(\d{1,5})(?:\.(.+))?")
 
 
-def _of_spans(spans: Sequence[_Span]) -> Iterator[ForeignRun]:
-    """A run a trace, a call a RETRIEVER span. Raises BadRequest."""
+def _of_spans(parts: _Parts) -> Iterator[ForeignRun]:
     traces: dict[str, list[_Span]] = {}
-    for span in sorted(spans, key=lambda span: span.start):
+    for span in sorted(parts.spans, key=lambda span: span.start):
         traces.setdefault(span.trace, []).append(span)
     for name, trace in traces.items():
-        calls = _calls(trace)
-        if not calls:
-            continue
-        root = next((span for span in trace if not span.parent), None)
-        query = _question(_asked(root, calls, trace), f"trace {name[:80]!r}")
-        calls = [replace(call, query=call.query or query) for call in calls]
-        answer = root.words("output.value", _ANSWER) or root.raw("output.value") if root else ""
-        said = [_generated(span) for span in trace if span.kind == "LLM"]
-        if not answer and len({*filter(None, said)}) == 1:
-            answer = max(said)
-        yield ForeignRun(query, tuple(calls), trace[0].stem, answer if said else None)
+        with parts.leaving_out():
+            if calls := _calls(trace):
+                yield _of_trace(name, trace, calls)
+
+
+def _of_trace(name: str, trace: Sequence[_Span], calls: Sequence[ForeignCall]) -> ForeignRun:
+    """A run a trace, a call a RETRIEVER span. Raises BadRequest."""
+    root = next((span for span in trace if not span.parent), None)
+    query = _question(_asked(root, calls, trace), f"trace {name[:80]!r}")
+    calls = [replace(call, query=call.query or query) for call in calls]
+    answer = root.words("output.value", _ANSWER) or root.raw("output.value") if root else ""
+    said = [_generated(span) for span in trace if span.kind == "LLM"]
+    if not answer and len({*filter(None, said)}) == 1:
+        answer = max(said)
+    return ForeignRun(query, tuple(calls), trace[0].stem, answer if said else None)
 
 
 def _asked(root: _Span | None, calls: Sequence[ForeignCall], trace: Sequence[_Span]) -> str:
@@ -582,7 +638,7 @@ def _call(span: _Span) -> ForeignCall:
     leaves, where = span.attributes, f"the retrieved documents of trace {span.trace[:80]!r} can't be read"
     if not any(key.startswith(_DOCUMENTS) for key in leaves):
         output = _read(span.raw("output.value"))  # where tracers of LangChain leave them
-        listed = output.get("documents") if isinstance(output, dict) else output
+        listed = _joined(output).get("documents") if isinstance(output, dict) else output
         listed = listed if isinstance(listed, list) else []
         told = [one for one in listed if not (isinstance(one, str) and _REPR.match(one))]
         leaves = _leaves({_DOCUMENTS: told})

@@ -25,6 +25,7 @@ from core.runs.foreign.files import ForeignCall, ForeignRun
 from core.runs.foreign.places import Places
 from core.runs.log import RunLog
 from core.runs.log.records import label_of
+from core.views.draw.words import counted
 
 MOST_CHOICES = 32
 """Chunks of a run that are choices; those after them have their score alone."""
@@ -77,11 +78,16 @@ def detail_sentence(detail: Mapping[str, Any]) -> str:
     n, n_missing, n_gold = (detail.get(name) for name in _COUNTS)
     if not all(type(number) is int and number >= 0 for number in (n, n_missing, n_gold)):
         return ""
-    gold = f" {n_gold} gold passages are in no chunk." if n_gold else ""
+    gold = (
+        f" {counted(n_gold, 'gold passage')} {'is' if n_gold == 1 else 'are'} in no chunk." if n_gold else ""
+    )
     if not n:
         return f"No passage was returned.{gold}"
     if not n_missing:
-        return f"All {n} passages that were returned are in these documents.{gold}"
+        all_of_them = (
+            f"All {n} passages that were returned are" if n > 1 else "The passage that was returned is"
+        )
+        return f"{all_of_them} in these documents.{gold}"
     return f"{n_missing} of {n} passages that were returned were not found in these documents.{gold}"
 
 

@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from core.base.errors import LogError
 from core.runs.log.database import Connection, Database
-from core.runs.log.lock import lock_as_reader
+from core.runs.log.inbox import inbox_of
+from core.runs.log.lock import LogOwned, lock_as_reader
 from core.runs.log.migrations import VERSION, version_of
 from core.runs.log.queries import RunReader
 from core.runs.log.store import ExperimentLog, snapshot_of
@@ -42,9 +43,11 @@ class LogReader(RunReader):
         return self._database.read(work)
 
     def close(self) -> None:
+        """Let go of the file. Further calls do nothing."""
         self._database.close()
-        if self._lock is not None:
+        if self._lock is not None and self._lock >= 0:
             os.close(self._lock)
+            self._lock = -1
 
 
 def _ago(seconds: float) -> str:
@@ -69,10 +72,16 @@ def open_reader(path: Path) -> LogReader:
     except LogError:
         reader.close()
         raise
-    if not outdated:
+    waits = reader.notice is None and any(inbox_of(path).glob("*.jsonl"))
+    if not outdated and not waits:
         return reader
     reader.close()
-    ExperimentLog.open(path).close()  # brings the file up to date, or says who owns it
+    try:
+        with ExperimentLog.open(path) as log:  # brings the file up to date, or says who owns it
+            log.import_inbox()  # of processes that wrote while another one did, before any app finds it
+    except LogOwned:
+        if outdated:
+            raise
     return _open(path)
 
 

@@ -21,7 +21,7 @@ from core.corpus.index import Corpus
 from core.encode.encoder import DualEncoder
 from core.llm.protocol import Llm
 from core.methods.protocol import Retriever
-from core.methods.registry import METHODS, build_retriever
+from core.methods.registry import METHODS, build_retriever, facts_of
 from core.runs.log.transfer import disarmed
 from core.views.findings import Column, first_look_rank, found_by, overlap, sets
 from core.views.report import method_json
@@ -74,10 +74,11 @@ def compare(
             yield Column(one.name, None, refused=str(error))
             continue
         size = len(trace.evidence) if size is None else size
-        # A method of one look tells its time without its index, but with a chunk only; a beam has paths that
-        # are in no event.
+        # A method of one look tells its time without its index; a beam has paths that are in no event. What
+        # ran elsewhere took the time that it came with.
         milliseconds = 0.0 if config.beam_width > 1 else trace.milliseconds
-        yield Column(one.name, trace, milliseconds or spent)
+        foreign = facts_of(trace.started.method).foreign
+        yield Column(one.name, trace, milliseconds or (None if foreign else spent))
 
 
 def _answer(

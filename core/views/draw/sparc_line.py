@@ -65,7 +65,7 @@ def _merge(one: RoundPart) -> Node:
         "merge",
         h("span.qx-badge.qx-merge-sign", {"aria-hidden": "true"}, "⋏"),
         h("span.qx-part-words", f"Kept {counted(one.n_kept, 'chunk')}, dropped {one.n_dropped}"),
-        h("span.qx-part-foot", f"of {counted(one.n_kept + one.n_dropped, 'chunk')} read so far"),
+        h("span.qx-part-foot", f"of {counted(one.n_read, 'chunk')} read so far"),
         does=("goto", f"qx-merge-{one.number}"),
     )
 

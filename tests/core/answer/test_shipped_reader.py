@@ -6,10 +6,11 @@ from random import Random
 
 import pytest
 
-from core.answer.checkpoint import LARGE, READER_VARIABLE, SMALL
+from core.answer.checkpoint import LARGE, SMALL
 from core.answer.checkpoint import shipped as shipped_folder
 from core.answer.reader import ExtractiveReader, reader_named
 from core.base.errors import BadRequest
+from core.encode.packaged import READER_VARIABLE
 from core.lab.tasks.babi_world import TASKS, tell_babi
 from core.lab.tasks.story import tell_story
 

@@ -17,6 +17,7 @@ import core
 from core.answer.evidence import EvidenceAnswer
 from core.answer.protocol import State
 from core.base.errors import BadRequest
+from core.base.events import Stopped
 from core.book.book import Book, BookComparison
 from core.runs.log import open_reader
 
@@ -42,8 +43,10 @@ def test_a_book_is_asked_and_compared(book: Book, tmp_path: Path) -> None:
     assert run.complete is None, "nobody measured it for this agent"
     assert run.answer is None or run.answer in text
     assert open_reader(book.log_path).get(run.run_id).trace.chosen == run.trace.chosen
-    (tmp_path / "mine.jsonl").write_text(json.dumps({"query": QUERY, "retrieved": [2, 0]}), encoding="utf-8")
+    line = json.dumps({"query": QUERY, "retrieved": [2, 0]})
+    (tmp_path / "mine.jsonl").write_text(f"{line}\n7", encoding="utf-8")
     [mine] = book.bring(tmp_path / "mine.jsonl")
+    assert "left out: 1; the first: entry 2 of mine.jsonl is no JSON object" in book.notices[-1]
     assert "All 2 passages" in mine._repr_html_()
     both = book.compare(QUERY, ["qrag", "bm25", mine], k=3)
     assert both["qrag"].trace.chosen == run.trace.chosen
@@ -120,6 +123,9 @@ def test_what_is_no_run_or_method_is_one_sentence(book: Book) -> None:
     assert len(book.ask(QUERY, "bm25", k=np.int64(2)).steps) == 2  # type: ignore[arg-type]
     with pytest.raises(BadRequest, match="k=True must be a whole number"):
         book.ask(QUERY, k=True)
+    for key in (5, ["bm25"], slice(1)):
+        with pytest.raises(BadRequest, match="is no key of this comparison; choose among 'bm25'"):
+            BookComparison({}, {"bm25": "refused"})[key]  # type: ignore[index]
 
 
 def test_a_notebook_shows_text_as_text(book: Book) -> None:
@@ -130,6 +136,12 @@ def test_a_notebook_shows_text_as_text(book: Book) -> None:
         assert page.find_all(["script", "i", "b"]) == []
         assert "<i>home</i>" in page.get_text()
     assert len(BeautifulSoup(run._repr_html_(), "html.parser").tbody.find_all("tr")) == len(run.evidence)
+    twice = BeautifulSoup(book.compare(QUERY, [run, run])._repr_html_(), "html.parser")
+    assert [head.get_text() for head in twice.find_all("th")] == ["chunk", "Q-RAG", "Q-RAG (2)"]
+    started = replace(run.trace.started, config=run.trace.started.config.with_(review_threshold=0.35))
+    stopped = Stopped("budget", 3, review=(0.4, 0.4, 0.1), taken_back=run.trace.chosen[2:])
+    reviewed = replace(run, trace=replace(run.trace, started=started, stopped=stopped))
+    assert f"chunk {run.trace.chosen[2]} taken back" in reviewed._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -428,6 +428,7 @@ def test_an_output_that_is_full_or_closed(
         (("--stop-threshold", "None"), "'None' must be a number, or none"),
         (("--temperature", "nan"), "temperature nan"),
         (("--within", "-1"), "within -1"),
+        (("--within", "1e999"), "within inf"),
         (("--beam-width", 2, "--temperature", 1), "a beam above 1"),
         (("--query", ""), "question is empty"),
         (("--query", "where? " * 15_000), "104,999 characters, more than 10,000"),

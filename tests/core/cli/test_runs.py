@@ -102,7 +102,7 @@ def test_a_run_is_shown_with_its_answer_and_the_name_of_its_score(
     scored, ranked = (json.loads(line)["run_id"] for line in printed.splitlines())
     shown = core("runs", "show", scored, log=flags["log"])
     assert "score 3.2000" in shown
-    assert shown.splitlines()[-1] == "Answer: Anna"
+    assert shown.splitlines()[-2:] == ["That is what calls returned.", "Answer: Anna"]
     assert "1/rank 1.0000" in core("runs", "show", ranked, log=flags["log"])
     run_id, log = one_run
     shown = core("runs", "show", run_id, log=log)

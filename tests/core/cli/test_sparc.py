@@ -84,6 +84,8 @@ def test_a_run_is_kept_with_its_trace_and_made_again(chunks: Path, core: Output,
     log = tmp_path / "log.duckdb"
     core("sparc", query=QUESTION, chunks=chunks, checkpoint="base", depth=2, log=log, json=True)
     (run,) = json.loads(core("runs", "list", "--log", log, "--json"))["runs"]
+    shown = core("runs", "show", run["run_id"], "--log", log).splitlines()
+    assert any(line.startswith(("The evaluator accepted", "The depth of 2")) for line in shown)
     replay = json.loads(core("runs", "replay", run["run_id"], "--log", log, "--checkpoint", "base"))
     assert replay["holds"], replay["summary"]
     assert replay["report"]["n_compared"] > 0

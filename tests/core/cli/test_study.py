@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,3 +67,12 @@ def test_refusals_are_one_sentence(refused: Output, tmp_path: Path) -> None:
     assert "invalid choice" in refused("study", "everything")
     (tmp_path / "rows.jsonl").write_text("{}\n", encoding="utf-8")
     assert "no evaluation row" in refused("study", "budget", "--rows", tmp_path / "rows.jsonl")
+
+
+def test_tables_of_rows_do_without_torch(tmp_path: Path) -> None:
+    """It takes as long to import as all the rest."""
+    (tmp_path / "rows.jsonl").write_text("".join(map(row_line, ROWS)), encoding="utf-8")
+    script = "import sys; from core.cli import main; main(sys.argv[1:]); print('torch' in sys.modules)"
+    command = [sys.executable, "-c", script, "study", "budget", "--rows", str(tmp_path / "rows.jsonl")]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout.endswith("\nFalse\n")

@@ -195,6 +195,7 @@ def test_without_a_known_word_bm25_has_nothing_and_hybrid_the_cosine(
     encoder, method = agents["none"].encoder, Bm25()
     trace = fold(method.retrieve("zebra ?", corpus_of(encoder, CHUNKS), EpisodeConfig()))
     assert (trace.chosen, trace.stopped.reason) == ((), "exhausted")
+    assert trace.milliseconds > 0, "it has looked, though no step says how long"
     with pytest.raises(BadRequest, match="no chunk of the document holds a word"):
         next(method.retrieve("milk", corpus_of(encoder, ["...", "?"]), EpisodeConfig(step_budget=1)))
     for query, chunks in (("zebra ?", CHUNKS), ("milk", ["...", "?", "!"])):

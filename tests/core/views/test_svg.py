@@ -42,6 +42,11 @@ def test_larger_is_further_right_and_up() -> None:
     assert y1 > y2
 
 
+def test_between_two_steps_there_is_no_tick() -> None:
+    text = svg([Chart("t", "step", "Q", (Line("l", (1.0, 2.0, 3.0), (0.1, 0.2, 0.3)),))])
+    assert re.findall(r'middle">([^<]*)<', text) == ["1", "2", "3", "step", "Q"]
+
+
 def test_missing_values_break_the_line() -> None:
     text = svg([Chart("t", "x", "y", (Line("l", (1.0, 2.0, 3.0, 4.0), (1.0, None, 3.0, 4.0)),))])
     (path,) = re.findall(r'd="([^"]*)" fill="none"', text)

@@ -45,6 +45,13 @@ def test_what_can_not_be_asked_is_one_sentence(search: Search) -> None:
         search.passages(QUESTION, 0)
     with pytest.raises(BadDocument, match="no documents were given"):
         open_search([])
+    with pytest.raises(BadDocument, match="are no documents; read each file"):
+        open_search("book.txt")  # type: ignore[arg-type]
+
+
+def test_a_notebook_does_not_print_the_documents(search: Search) -> None:
+    assert str(search) == "<Search: Hill, Mill; 10 chunks; qrag>"
+    assert "up the hill" not in repr(QragRetriever(search=search))
 
 
 def same(document: LangChainDocument, passage: Passage) -> bool:

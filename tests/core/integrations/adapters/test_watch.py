@@ -56,6 +56,8 @@ def book(tiny_checkpoints: dict[str, Path], home: Path) -> Book:
 
 def test_each_call_of_a_langchain_retriever_is_a_run(book: Book) -> None:
     plain = FirstOnes()
+    with pytest.raises(BadRequest, match=r"^str is no book; give core.open"):
+        watch(plain, "manual.pdf")  # type: ignore[arg-type]
     retriever = watch(plain, book)
     assert retriever is plain
     ways = [

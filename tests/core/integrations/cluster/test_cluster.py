@@ -35,7 +35,7 @@ from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder, load_encoder
 from core.integrations.cluster import workers
 from core.integrations.cluster.agent import FEWEST, ShardedAgent
-from core.integrations.cluster.embedding import CorpusMade, embed_corpus
+from core.integrations.cluster.embedding import CorpusMade, _line_ranges, embed_corpus
 from core.integrations.cluster.parts import (
     CorpusFile,
     CorpusParts,
@@ -452,6 +452,15 @@ def test_a_beir_folder_becomes_a_corpus_and_its_queries_a_trec_run(
         [*flags[:3], str(beir / "corpus.jsonl"), *flags[4:]],
     ):
         assert main(["trace", *wrong]) == 2
+
+
+def test_no_line_of_a_file_that_shrinks_meanwhile_is_lost(tmp_path: Path) -> None:
+    lines = tmp_path / "corpus.jsonl"
+    lines.write_bytes(b"x" * 99_999 + b"\n" + b"y\n" * 500_000)
+    ranges = _line_ranges(lines, 100_000)
+    first = next(ranges).rows
+    os.truncate(lines, 950_001)
+    assert [first, *(part.rows for part in ranges)][-2:] == [(800_000, 900_000), (900_000, 950_001)]
 
 
 @pytest.mark.parametrize("change", ["documents", "encoder"])

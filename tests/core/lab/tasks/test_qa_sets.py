@@ -128,6 +128,11 @@ def test_a_hostile_list_is_named(tmp_path: Path, content: str, message: str):
         read_qa(tmp_path / "bad.json")
 
 
+def test_an_id_that_stands_twice_is_named(tmp_path: Path):
+    with pytest.raises(BadRequest, match=r"mine\.jsonl has the id 'a' 2 times"):
+        read_qa(write_lines(tmp_path / "mine.jsonl", COMMON, COMMON | {"question": "Who?"}))
+
+
 def test_what_is_no_set(tmp_path: Path):
     with pytest.raises(BadRequest, match="neither a file, a BEIR folder nor one of hotpotqa"):
         read_qa("triviaqa")

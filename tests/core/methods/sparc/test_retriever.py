@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_a_run_that_was_cut_short_has_the_evidence_of_its_last_merged_note(trace
 
 
 def test_as_a_method_it_takes_no_more_than_the_others(story: Corpus) -> None:
-    agents = build_agents(None, KnowingReader({"Quillmarsh": 0.9}), CONFIG)
+    agents = partial(build_agents, None, KnowingReader({"Quillmarsh": 0.9}))
     retriever = SparcRetriever(agents, lambda: Retrievals(story), "relative20", CONFIG)
     heard: list[SparcTrace] = []
     retriever.hear = heard.append
@@ -65,6 +66,8 @@ def test_as_a_method_it_takes_no_more_than_the_others(story: Corpus) -> None:
         assert folded.stopped
         assert retriever.trace is heard[-1]
         assert retriever.trace.started.config.k == budget
+        [*_, merged] = (event for event in retriever.trace.events if isinstance(event, Merged))
+        assert len(merged.note.chunk_ids) == min(budget, len({*heard[-1].pool})), "rules remember as many"
         assert {*folded.chosen} <= {*heard[-1].pool}
 
 

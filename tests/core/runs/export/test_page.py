@@ -100,7 +100,8 @@ def test_the_page_tells_the_run(log: ExperimentLog) -> None:
     page, run = page_of(log, record), log.get(record.run_id)
     text = page.get_text(" ")
     assert page.h1.get_text() == "Where is the milk?"
-    for words in ("Handbook", "of 1 support chunk found", "chunk 7", DOCUMENT.sha256):
+    stop = f"step; {len(run.trace.steps) + 1}: where it stopped"
+    for words in ("Handbook", "of 1 support chunk found", "chunk 7", DOCUMENT.sha256, stop):
         assert words in text
     for step in run.trace.steps:
         assert f"Q {step.q_value:.2f}" in text.replace("  ", " ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -425,6 +426,7 @@ PASSAGES = [{"document.content": SENTENCES[1], "document.id": None}, {"document"
         {"documents": json.dumps(PASSAGES)},
         {"output": json.dumps({"documents": [{"page_content": SENTENCES[i]} for i in (1, 4)]})},
         {"output": json.dumps([SENTENCES[1], SENTENCES[4]])},
+        {"output": json.dumps({"finder": {"documents": [{"content": SENTENCES[i]} for i in (1, 4)]}})},
     ],
 )
 def test_retrieved_documents_are_read_in_every_form(given: dict[str, Any]) -> None:
@@ -555,12 +557,83 @@ def test_what_is_no_run_is_told_in_a_sentence(name: str, content: bytes, words: 
         read_foreign({name: content})
 
 
+def spans_of_traces(*traces: dict[str, Any]) -> str:
+    """In OTLP, a RETRIEVER span each."""
+    values = {"openinference.span.kind": "RETRIEVER", "input.value": QUERY}
+    attributes = [{"key": key, "value": {"stringValue": value}} for key, value in values.items()]
+    spans = [{"traceId": str(i), "attributes": attributes} | trace for i, trace in enumerate(traces)]
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
+
+
+LINE = json.dumps({"query": QUERY, "retrieved": [1]})
+RUN = "q1 Q0 d1 1 2.0 x\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "n_runs", "told"),
+    [
+        (
+            {"a.jsonl": f'{LINE}\n{{"query": "x"}}\n{LINE}'},
+            2,
+            "1; the first: entry 2 of a.jsonl: retrieved: F",
+        ),
+        (
+            {"a.jsonl": f"{LINE}\n[1, \n{LINE}\n7"},
+            2,
+            "2; the first: a.jsonl is no valid JSON (Expecting ',' delimiter: line 4",
+        ),
+        ({"a.jsonl": f"{LINE}\n3 4"}, 1, "2; the first: entry 2 of a.jsonl is no JSON object"),
+        (
+            {"a.json": spans_of_traces({}, {"startTimeUnixNano": "soon"}, {"attributes": 3}, {})},
+            2,
+            "2; the first: span 2 of entry 1 of a.json is no OTLP as JSON (invalid literal",
+        ),
+        (
+            {"a.json": spans_of_traces({}), "b.jsonl": '{"resourceSpans": 3}'},
+            1,
+            "1; the first: entry 1 of b.jsonl",
+        ),
+        (
+            {"a.json": json.dumps(span("RETRIEVER", input=QUERY))}
+            | {"b.json": json.dumps(span("RETRIEVER", input=" ") | {"context.trace_id": "u"})},
+            1,
+            "1; the first: trace 'u': the question is empty",
+        ),
+        (
+            {"a.trec": f"{RUN}q1 Q0 d2 two 2 x\nq2 Q0 d1 1 2 x", "queries.tsv": "q1\tWho?"},
+            1,
+            "2; the first: line 2 of a.trec needs query, Q0",
+        ),
+        (
+            {"a.trec": RUN, "queries.tsv": "q1\tWho?", "qrels": "q1 0 d1 1\nq1"},
+            1,
+            "1; the first: line 2 of qrels is",
+        ),
+    ],
+)
+def test_what_can_be_read_is_read_and_the_rest_is_told(files: dict[str, str], n_runs: int, told: str) -> None:
+    given, heard = {name: text.encode() for name, text in files.items()}, list[str]()
+    assert len(read_foreign(given, on_fault=heard.append)) == n_runs
+    [sentence] = heard
+    assert sentence.startswith(f"Entries that can't be read, left out: {told}")
+    with pytest.raises(BadRequest, match=re.escape(told.partition("first: ")[2])):
+        read_foreign(given)
+
+
+def test_a_file_of_nothing_but_what_cannot_be_read_is_refused_at_once() -> None:
+    heard = list[str]()
+    for content in (b'{"query": "x"}', b"[" + b"1," * 1_000_000 + b"1]", LINE.encode() + b"\n1" * 2_001):
+        with pytest.raises(BadRequest, match=r"entry [12] of a\.jsonl"):
+            read_foreign({"a.jsonl": content}, on_fault=heard.append)
+    assert heard == []
+
+
 def test_the_command_logs_what_it_prints(
     tiny_checkpoints: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "lamps.txt").write_text(TEXT, encoding="utf-8")
     line = {"query": QUERY, "retrieved": [SENTENCES[2], "nowhere in it, not one word"]}
-    (tmp_path / "mine.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    (tmp_path / "mine.jsonl").write_text(f"{json.dumps(line)}\n{{}}", encoding="utf-8")
     checkpoint = str(tiny_checkpoints["relative10"])
     command = ["import-run", tmp_path / "mine.jsonl", "--document", tmp_path / "lamps.txt"]
     options = ["--checkpoint", checkpoint, "--log", tmp_path / "own.duckdb", "--json"]
@@ -568,6 +641,7 @@ def test_the_command_logs_what_it_prints(
     out, err = capsys.readouterr()
     printed = json.loads(out)
     assert "1 of 2 passages that were returned were not found in these documents" in err
+    assert "Entries that can't be read, left out: 1; the first: entry 2 of mine.jsonl: query: " in err
     run = open_reader(tmp_path / "own.duckdb").get(printed["run_id"])
     assert list(run.trace.evidence) == printed["evidence"] != []
     assert (run.record.method, printed["n_missing"]) == ("imported-ranks:mine", 1)

@@ -116,6 +116,24 @@ def test_readers_see_the_snapshot_while_the_log_is_owned(path: Path, owner: Owne
         assert reader.search(owner=None).total == 2
 
 
+def test_a_reader_takes_in_what_waits_where_nobody_owns_the_log(path: Path) -> None:
+    ExperimentLog.open(path).close()
+    record = log_run(InboxLog(path), make_record())
+    with open_reader(path) as reader:
+        assert (reader.notice, reader.get(record.run_id).n_steps) == (None, 3)
+    assert list(Path(f"{path}.inbox").iterdir()) == []
+
+
+def test_a_reader_closed_twice_closes_nothing_of_others(path: Path) -> None:
+    ExperimentLog.open(path).close()
+    reader = open_reader(path)
+    reader.close()
+    with path.open("rb") as other:  # takes the place of the lock, which has just been closed
+        reader.close()
+        assert other.read(1)
+    assert reader.notice is None
+
+
 def test_readers_see_what_a_killed_owner_committed(path: Path, owner: Owner) -> None:
     run_id = owner.ask("run")
     owner.process.kill()
