@@ -73,7 +73,7 @@ class Pages(gr.Blocks):
             few.outputs = [block for block in block_fn.outputs if block in predictions]
             said = await super().postprocess_data(few, predictions, state)
             sent = dict(zip(few.outputs, said, strict=True))
-        return [sent.get(block, None if block.stateful else gr.skip()) for block in block_fn.outputs]
+        return [sent.get(block, gr.skip()) for block in block_fn.outputs]
 
 
 def keep_signatures(kind: type[Block] = Block) -> None:

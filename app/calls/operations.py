@@ -144,6 +144,7 @@ class ImportReply(TypedDict):
     """Runs that another retriever made, now in the log."""
 
     runs: list[dict[str, Any]]
+    notices: list[str]
     timings: Timings
 
 
@@ -220,7 +221,7 @@ class Operations:
         sources = [name for name, value in given.items() if value]
         if len(sources) != 1:
             raise BadRequest(
-                f"{' and '.join(sources) or 'nothing'} is given to open; give one of text, content, sample and run_id"
+                f"{' and '.join(sources) or 'nothing'} {'are' if sources else 'is'} given to open; give one of text, content, sample and run_id"
             )
         if run_id:
             if agent or chunker or max_tokens or encoding or keep_side_matter:
@@ -340,8 +341,8 @@ class Operations:
             method: Name of the retriever; empty: as the content says.
 
         Returns:
-            runs (run_id, query, method, evidence as chunk ids, support, n_returned, n_missing: passages that are not in the document, n_missing_gold)
-            and timings in milliseconds.
+            runs (run_id, query, method, evidence as chunk ids, support, n_returned, n_missing: passages that are not in the document, n_missing_gold),
+            notices (what of the content could not be read), and timings in milliseconds.
         """
         session, began = Session(corpus=document_id, owner=self._owner(visitor, request)), time.perf_counter()
         beside = {"queries.jsonl": queries, "passages.jsonl": passages, "qrels.txt": qrels}
@@ -349,9 +350,10 @@ class Operations:
         for argument, words in (("name", name), ("method", method)):
             _encoded(words, argument)
         files = {key: _encoded(text, key) for key, text in given.items() if text}
-        documents, report = self.explorer.documents(session), self._while_wanted()
-        brought = Experiments(self.services).bring(files, documents, method, report)
-        return {"runs": [one.to_json() for one in brought], "timings": _reading(began)}
+        documents, report, left_out = self.explorer.documents(session), self._while_wanted(), list[str]()
+        brought = Experiments(self.services).bring(files, documents, method, report, left_out.append)
+        runs = [one.to_json() for one in brought]
+        return {"runs": runs, "notices": left_out, "timings": _reading(began)}
 
     @described(EpisodeConfig)
     def step_run(
@@ -526,7 +528,7 @@ class Operations:
 
         Args:
             text: Part of the question.
-            method: One of {methods}.
+            method: One of {methods}; of import_run imported:NAME, without scores imported-ranks:NAME.
             checkpoint: Name of the agent.
             document: The document's SHA-256, or part of its title.
             status: running, complete, cancelled or failed.

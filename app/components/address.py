@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import parse_qs
 
 import gradio as gr
@@ -36,13 +35,6 @@ def address_part(tab: str, *keys: str) -> gr.HTML:
 def part_of(**ids: Sequence[str]) -> str:
     """Ids by the key that they stand behind; a key without any is left out."""
     return "&".join(f"{key}={'.'.join(some)}" for key, some in ids.items() if some)
-
-
-def without(outputs: Sequence[Any], requests: Sequence[gr.State]) -> list[Any]:
-    """Outputs of what the address asks for. Gradio takes it for a change when a state of a tab that was never
-    drawn is left as it is, so requests to other tabs are not among them.
-    """
-    return [part for part in outputs if all(part is not request for request in requests)]
 
 
 def asked(came: str, key: str, most: int) -> tuple[str, ...]:

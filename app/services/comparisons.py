@@ -19,7 +19,7 @@ from typing import Generic, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 from app.services.agents import PLAIN as PLAIN
-from app.services.in_view import OpenDocuments, RunInView
+from app.services.in_view import Labelled, OpenDocuments, RunInView
 from app.services.pulse import Idle, Pulse
 from app.services.recent import Recent
 from app.services.shared import Services
@@ -54,7 +54,7 @@ from core.runs.whatif.cuts import Cut, TextSpan, across_cuts, check_size, chunks
 from core.runs.whatif.influence import Influence, leave_one_out
 from core.runs.whatif.variant import Change, TryOut, try_out
 from core.views.draw.words import counted
-from core.views.findings import Column
+from core.views.findings import Column, column_name, column_names
 
 AGENT = "qrag:"
 """Begins the key of an agent's method; the checkpoint's name follows."""
@@ -122,7 +122,8 @@ class ColumnRef:
     name: str
     run: str = ""
     """Token of its run; empty where the method refused."""
-    milliseconds: float = 0.0
+    milliseconds: float | None = None
+    """Of retrieval; None where nobody measured it, or the log has no time of all of it."""
     refused: str = ""
 
 
@@ -331,11 +332,14 @@ class Comparisons:
         order = ComparisonOrder(
             first.trace.started.query,
             tuple(_key_of(run) for run in runs),
-            min([*agents, *runs][0].config.step_budget, MAX_K),
+            min(MAX_K, *(run.config.step_budget for run in agents or runs)),  # a threshold has no budget
             any(run.config.stop_threshold is not None for run in agents),
             forbidden=next((run.config.forbidden for run in agents), ()),
         )
-        columns = tuple(ColumnRef(_name_of(run), run.token, run.trace.milliseconds) for run in runs)
+        names = column_names((run.trace.started.method, run.spec.name) for run in runs)
+        columns = tuple(
+            ColumnRef(name, run.token, _logged_time(run)) for name, run in zip(names, runs, strict=True)
+        )
         return Compared(first.documents.token, order, columns)
 
     def try_out(self, compared: Compared, change: Change) -> list[tuple[ShownColumn, TryOut]]:
@@ -473,16 +477,15 @@ def _key_of(run: RunInView) -> str:
     return AGENT + run.spec.name if run.method.trained else run.trace.started.method
 
 
-def _name_of(run: RunInView) -> str:
-    """What its column is called."""
-    return f"{run.method.label} {run.spec.name}" if run.method.trained else run.method.label
+def _logged_time(run: RunInView) -> float | None:
+    """Milliseconds of retrieval, as far as steps have them: SPARC's and a beam's don't."""
+    return run.trace.milliseconds or None if run.config.beam_width == 1 else None
 
 
 def label_of_key(key: str) -> str:
     """What the column of a method is called."""
-    if key.startswith(AGENT):
-        return f"{QRAG.label} {key.removeprefix(AGENT)}"
-    return facts_of(key).long_label if facts_of(key).foreign else facts_of(key).label
+    agent = key.removeprefix(AGENT)
+    return column_name(key if agent == key else QRAG.name, agent)
 
 
 def own_key(agent: str) -> str:
@@ -550,7 +553,7 @@ class _Comparison(_Work[ColumnRef]):
                     self.results += (ColumnRef(column.name, refused=column.refused),)
                 elif self.run is not None:
                     self.run = self._answered(self.run)
-                    self.results += (ColumnRef(column.name, self.run.token, column.milliseconds or 0.0),)
+                    self.results += (ColumnRef(column.name, self.run.token, column.milliseconds),)
         except (Cancelled, LlmCancelled) as error:
             self._give_up("cancelled", None)
             raise Cancelled from error
@@ -596,13 +599,15 @@ class _Comparison(_Work[ColumnRef]):
 class _Cutting(_Work[CutRow]):
     """One question through all ways of cutting."""
 
+    label: Labelled | None = None
+    """What is known of the question, of the chunks that are open."""
     support: Sequence[TextSpan] = ()
     """Those that are labelled, else all of the support chunks; empty where no support is known."""
     open_spans: Sequence[TextSpan] = ()
 
     def rows(self, config: EpisodeConfig) -> tuple[CutRow, ...]:
         agent, documents = self.documents.agent, self.documents.workspace.documents
-        label = self.services.label_of(self.documents, self.query)
+        self.label = label = self.services.label_of(self.documents, self.query)
         if label is not None:
             self.support = label.spans or spans_of(self.documents.workspace, label.support)
         n_characters = sum(len(one.text) for one in documents)
@@ -625,10 +630,12 @@ class _Cutting(_Work[CutRow]):
         workspace = cut.opened.corpus.workspace
         if cut.name == AS_OPEN:
             self.open_spans = spans_of(workspace, trace.chosen)
-        gold = chunks_of(workspace, self.support)
+        agent, owner, label = self.documents.agent, self.documents.owner, self.label
+        if label is not None:
+            label = replace(label, support=chunks_of(workspace, self.support))
         return CutRow(
             name=cut.name,
-            run_id=self.services.keep_run(trace, workspace, self.documents.agent, gold, self.documents.owner),
+            run_id=self.services.keep_run(trace, workspace, agent, label, owner),
             n_chunks=len(workspace),
             n_embedded=cut.opened.n_embedded,
             n_tokens=sum(workspace[chunk_id].n_tokens for chunk_id in trace.chosen),

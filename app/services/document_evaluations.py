@@ -19,10 +19,11 @@ from pydantic import TypeAdapter, ValidationError
 from app.services.agents import Agents
 from app.services.opener import MAX_FILES
 from app.services.shared import Services
-from core.base.errors import BadRequest
+from core.base.errors import BadDocument, BadRequest
 from core.base.home import home, make_folder
 from core.base.types import Document
 from core.corpus.opening import OpenProgress, Progress
+from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder
 from core.ingest import read_document
 from core.lab.evaluate.document_evaluation import GOLD, METHOD_NAMES, DocumentSetting, evaluate_documents
@@ -150,8 +151,11 @@ def evaluate_files(
             )
         for path in documents:
             (Path(folder) / path.name).symlink_to(path)
-        state = DocumentsProgress(sources=tuple(documents))
-        return _evaluate(services, state, questions, DocumentFolder(Path(folder), asked), order, report, llm)
+        state, there = DocumentsProgress(sources=tuple(documents)), DocumentFolder(Path(folder), asked)
+        try:
+            return _evaluate(services, state, questions, there, order, report, llm)
+        except (BadRequest, BadDocument) as error:  # nobody can put anything into this folder
+            raise type(error)(str(error).replace(folder, "what was dropped")) from error
 
 
 def evaluate_marked(
@@ -211,7 +215,7 @@ def _evaluate(
 
 
 class _AgentsHere(Encoders):
-    """Documents get the agents that Explore gives them."""
+    """Documents get the agents that Explore gives them, with the thresholds that they begin with there."""
 
     def __init__(self, agents: Agents) -> None:
         super().__init__(None, None)
@@ -220,6 +224,9 @@ class _AgentsHere(Encoders):
     def choice(self, document: Document) -> tuple[Choice, DualEncoder]:
         chosen = self._agents.choice_for([document])
         return chosen, self._agents.load(chosen.checkpoint).encoder
+
+    def usual(self, spec: CheckpointSpec) -> CheckpointSpec:
+        return self._agents.served(spec)
 
 
 def _samples(folder: Path) -> tuple[Path, list[Path]]:

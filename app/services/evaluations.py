@@ -7,7 +7,6 @@ a cancel is kept. A row names its question by id only, so the task is loaded aga
 from __future__ import annotations
 
 import hashlib
-import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +27,7 @@ from app.services.shared import Services
 from app.services.visitors import check_known, check_steps
 from core.base.config import EpisodeConfig
 from core.base.errors import BadCheckpoint, BadRequest, Cancelled
-from core.base.home import home
+from core.base.home import home, make_folder
 from core.base.metrics import fact_em, fact_f1
 from core.base.rows import EpisodeRow
 from core.base.statistics import interval, mean
@@ -51,6 +50,7 @@ from core.methods.qrag.agent import Agent
 from core.methods.qrag.retriever import AgentRetriever
 from core.methods.registry import facts_of
 from core.runs.log import Evaluation, EvaluationEntry, list_evaluations, new_evaluation, read_evaluation
+from core.runs.log.atomic import write_whole
 from core.views.charts import Report
 
 OWN = "own questions"
@@ -271,7 +271,22 @@ class Evaluations:
 
     def comparison(self, first: str, second: str, owner: str | None = None) -> Comparison:
         """Paired tests. Raises BadRequest when they have no question in common."""
+        if not self.beside(first, second, owner):
+            raise BadRequest(
+                "the two evaluations are of different files of questions, or of one that has changed since;"
+                " ask both agents the same file"
+            )
         return compare(self.get(first, owner).rows, self.get(second, owner).rows)
+
+    def beside(
+        self, first: str, second: str, owner: str | None = None
+    ) -> dict[tuple[object, ...], EpisodeRow]:
+        """Rows of the second by their keys; none where a person's own file differs, which names questions by
+        their lines.
+        """
+        pair = self.get(first, owner), self.get(second, owner)
+        files = {Path(str(one.config["questions"])).parent for one in pair if "questions" in one.config}
+        return {} if len(files) > 1 else {row.key: row for row in pair[1].rows}
 
     def stop_curve(self, evaluation_id: str, owner: str | None = None) -> StopCurve:
         """What every threshold would do. Raises BadRequest for rows that no threshold can be read off."""
@@ -500,8 +515,8 @@ def _keep_questions(file: Path) -> Path:
             digest = hashlib.file_digest(opened, "sha256").hexdigest()[:16]
         kept = home() / "questions" / digest / file.name
         if not kept.exists():
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, kept)
+            make_folder(kept.parent)
+            write_whole(kept, file.read_bytes())
     except OSError as error:
         raise BadRequest(
             f"{file.name} can't be kept ({error.strerror}); make room, or set QRAG_HOME to another folder"

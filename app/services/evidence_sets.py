@@ -197,9 +197,8 @@ class EvidenceSets:
         started = time.perf_counter()
         seen = None if order.by_model else look(query, corpus, encoder)
         if seen is None:
-            embedded = OpenProgress("embedding", len(corpus), len(corpus))
             chooser = LlmEvidenceSet(llm, encoder)
-            chooser.cancelled = Pulse(report, last=embedded).is_over
+            chooser.cancelled = Pulse(report, last=OpenProgress("reading", 0, 1)).is_over
             events = chooser.retrieve(query, corpus, config)
         else:
             events = EvidenceSet(encoder).events(query, corpus, config, seen, started)

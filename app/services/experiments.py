@@ -82,7 +82,6 @@ class Charted:
     """What is drawn of several runs."""
 
     curves: tuple[tuple[RunRow, RunCurve], ...]
-    """Of the first MAX_CURVES."""
     counts: dict[str, dict[str, int]]
     """By group: how many hits, misses, and runs without a label."""
 
@@ -147,12 +146,12 @@ class Experiments:
         log = self.services.own_log
         rows = {row.run_id: row for row in log.search(owner=owner, run_ids=run_ids, limit=MAX_PAGE).rows}
         chosen = [rows[run_id] for run_id in run_ids if run_id in rows]
-        curves = log.curves([row.run_id for row in chosen[:MAX_CURVES]], owner)
+        curves = log.curves([row.run_id for row in chosen], owner)
         counted: dict[str, Counter[str]] = {}
         for row in chosen:
             outcome = "not labelled" if row.hit is None else "hit" if row.hit else "miss"
             counted.setdefault(GROUPS[by](row), Counter())[outcome] += 1
-        drawn = tuple((row, curves[row.run_id]) for row in chosen[:MAX_CURVES] if row.run_id in curves)
+        drawn = tuple((row, curves[row.run_id]) for row in chosen if row.run_id in curves)
         return Charted(drawn, {name: dict(counts) for name, counts in counted.items()})
 
     def replay(self, run_id: str, owner: str | None, report: Progress) -> Replay:
@@ -221,9 +220,10 @@ class Experiments:
         documents: OpenDocuments,
         method: str = "",
         report: Callable[[Brought], None] = lambda _: None,
+        on_fault: Callable[[str], object] | None = None,
     ) -> list[Brought]:
         """What another retriever found in open documents, as runs. `report` may raise before any is logged.
-        Raises BadRequest (no runs, too many, a day's bound).
+        `on_fault`: see `read_foreign`. Raises BadRequest (no runs, too many, a day's bound).
         """
         owner, encoder, allowance = documents.owner, documents.agent.encoder, self.services.library.allowance
         check_known(owner)
@@ -242,7 +242,8 @@ class Experiments:
 
         workspace, log = documents.workspace, self.services.log
         part = self.services.library.part_of(documents)
-        brought = bring(read_foreign(files, method), workspace, encoder.spec.name, part, hear)
+        runs = read_foreign(files, method, on_fault)
+        brought = bring(runs, workspace, encoder.spec.name, part, hear)
         logged = [log_brought(log, one, workspace, encoder, owner) for one in brought]
         log.flush()
         self.services.tell_readers()

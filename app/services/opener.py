@@ -222,8 +222,8 @@ def _cut_anew(questions: Sequence[Labelled], workspace: Workspace) -> tuple[Labe
 
 
 def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[int, str]:
-    """(chunk id, which match it is) of a text's next place behind chunk `after`, from the top again at the
-    end; "#12" is chunk 12. Raises BadRequest when there is none.
+    """(chunk id, which matches it holds) of a text's next place behind chunk `after`, from the top again at
+    the end; "#12" is chunk 12. Raises BadRequest when there is none.
     """
     wanted = wanted.strip()
     if re.fullmatch(r"#[\d,. ]+", wanted):
@@ -244,9 +244,11 @@ def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[in
         chunks = workspace.overlapping(index, at, at + len(sought)) if at >= 0 else ()
         if chunks:
             counts = [_count(text, sought) for text in texts]
-            number = sum(counts[:index]) + _count(texts[index], sought, at) + 1
-            again = ", from the top again" if turn == len(texts) else ""
-            return chunks[0], f"Match {number:,} of {sum(counts):,}{again}."
+            end = workspace[chunks[0]].end + len(sought) - 1  # also of one that begins in the chunk
+            first, last = (sum(counts[:index]) + _count(texts[index], sought, to) for to in (at, end))
+            which = f"Match {first + 1:,}" if last <= first + 1 else f"Matches {first + 1:,} to {last:,}"
+            again = ", from the top again" if turn and index <= document else ""
+            return chunks[0], f"{which} of {sum(counts):,}{again}."
     raise BadRequest(f"{wanted[:60]!r} does not occur in what is open; try fewer words")
 
 

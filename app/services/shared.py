@@ -119,11 +119,12 @@ class Services:
         self._unread.set()
 
     def keep_run(
-        self, trace: Trace, workspace: Workspace, agent: Agent, gold: tuple[int, ...], owner: str | None
+        self, trace: Trace, workspace: Workspace, agent: Agent, label: Labelled | None, owner: str | None
     ) -> str:
         """Logs a finished run that nobody has in view; returns its id. Raises LogError, BadRequest."""
         self.library.allowance.log(owner, n_values([*trace.steps, trace.stopped]))
-        run_id = log_trace(self.log, trace, workspace, agent.encoder, label=label_of(gold, ""), owner=owner)
+        known = logged_label(label)
+        run_id = log_trace(self.log, trace, workspace, agent.encoder, label=known, owner=owner)
         self._unread.set()
         return run_id
 

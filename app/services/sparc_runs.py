@@ -138,7 +138,7 @@ class SparcRuns:
     def retriever(self, documents: OpenDocuments, llm: Llm | None) -> SparcRetriever:
         """SPARC as one method among others over open documents, with its usual settings."""
         config = replace(SparcConfig(), strategies=self.strategies(documents))
-        agents = build_agents(llm, self.services.reader, config)
+        agents = partial(build_agents, llm, self.services.reader)
         prepare = partial(self._prepared, documents, config, lambda _: None)
         return SparcRetriever(agents, prepare, documents.agent.spec.name, config)
 

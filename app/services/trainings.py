@@ -132,8 +132,10 @@ class ShownTraining:
     @property
     def last_save(self) -> int:
         """The update that a resumed training goes on from."""
-        n = self.updates[-1]["update"] if self.updates else 0
-        return n // SAVE_EVERY * SAVE_EVERY if (self.folder / RESUME_FILE).exists() else 0
+        if not (self.folder / RESUME_FILE).exists():
+            return 0
+        n = int(self.updates[-1]["update"]) if self.updates else 0
+        return max(n // SAVE_EVERY * SAVE_EVERY, *(int(event["update"]) for event in self.validations), 0)
 
 
 class Trainings:

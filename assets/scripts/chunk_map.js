@@ -68,6 +68,7 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
     };
     part("chunkmap-found").textContent = "";
     before = [];
+    back.disabled = true;
     list([], []);
     refresh();
   }
@@ -146,7 +147,8 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
     const kinds = [["value", score_name], ...(documents.length > 1 && documents.length <= MOST_NAMED ? [["documents", "document"]] : []), ...(names.length ? [["headings", "heading"]] : []),
       ...(clusterNames.length ? [["clusters", "topic"]] : [])];
     part("chunkmap-colouring").hidden = kinds.length < 2;
-    if (colouring.length !== kinds.length || colouring.options[0].text !== kinds[0][1]) colouring.replaceChildren(...kinds.map(([kind, name]) => new Option(name, kind)));
+    const offers = [...colouring.options].map((option) => option.text);
+    if (String(offers) !== String(kinds.map(([, name]) => name))) colouring.replaceChildren(...kinds.map(([kind, name]) => new Option(name, kind)));
     colouring.value = colour;
   }
 

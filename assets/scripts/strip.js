@@ -293,7 +293,10 @@ export function strip(element, props, trigger, watch, server) {
     if (!value) return;
     const before = view.value;
     const corpus = JSON.stringify([value.n_chunks, value.documents]);
-    if (corpus !== view.corpus) Object.assign(view, { corpus, lo: 0, hi: value.n_chunks, cursor: null, shown: null, map: null });
+    if (corpus !== view.corpus) {
+      Object.assign(view, { corpus, lo: 0, hi: value.n_chunks, cursor: null, shown: null, map: null });
+      part("readout").replaceChildren();
+    }
     view.value = value;
     view.hover = null;
     part("tip").hidden = true;

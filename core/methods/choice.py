@@ -99,6 +99,10 @@ class Encoders:
         chosen = choose(document, {name: read_spec(folder) for name, folder in self._folders.items()})
         return chosen, self._load(self._folders[chosen.checkpoint])
 
+    def usual(self, spec: CheckpointSpec) -> CheckpointSpec:
+        """The checkpoint's own defaults of a run, which who runs it may have set anew."""
+        return spec
+
     def beside(self, method: str, agent: DualEncoder) -> DualEncoder:
         """The one whose vectors a method searches: the agent where it has one, else see `vectors_of`."""
         name = vectors_of(method, agent.spec.name)

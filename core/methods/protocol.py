@@ -16,7 +16,7 @@ import numpy as np
 
 from core.base.config import EpisodeConfig, check_query
 from core.base.errors import BadRequest
-from core.base.events import Event, RunStarted, StepScores, StepTaken, Stopped
+from core.base.events import Event, RunStarted, StepScores, StepTaken, Stopped, StopReason
 from core.corpus.index import Searchable
 from core.encode.encoder import DualEncoder
 
@@ -111,7 +111,9 @@ def one_look_events(
         yield StepTaken(
             step, chunk_id, score, 1.0, score, None, text, milliseconds if step == 1 else 0.0, scores=looked
         )
+    left = 0.0 if ranked else milliseconds  # the first step has it, where there is one
     if stop_at is not None:
-        yield Stopped("threshold", len(ranked), stop_at, float(scores[stop_at]), scores=looked)
+        yield Stopped("threshold", len(ranked), stop_at, float(scores[stop_at]), left, scores=looked)
     else:
-        yield Stopped("budget" if len(ranked) == config.step_budget else "exhausted", len(ranked))
+        reason: StopReason = "budget" if len(ranked) == config.step_budget else "exhausted"
+        yield Stopped(reason, len(ranked), milliseconds=left)

@@ -121,7 +121,7 @@ def test_what_can_not_be_opened_is_one_sentence(operations: Operations) -> None:
     broken = base64.b64encode(b"%PDF-1.7 broken").decode()
     refused: list[tuple[dict[str, Any], type[UserError], str]] = [
         ({}, BadRequest, "nothing is given to open"),
-        ({"text": TEXT, "sample": "river-chronicle.txt"}, BadRequest, "text and sample is given to open"),
+        ({"text": TEXT, "sample": "river-chronicle.txt"}, BadRequest, "text and sample are given to open"),
         ({"content": "Zm9v"}, BadRequest, "without a name"),
         ({"content": "no base64!", "name": "a.txt"}, BadRequest, "no base64"),
         ({"content": broken, "name": "a.pdf"}, BadDocument, ";"),
@@ -260,7 +260,9 @@ def test_a_run_made_elsewhere_is_explored_explained_and_compared(
 ) -> None:
     """What our app makes of it: opened as any run, with why it failed, and a column beside the agent."""
     line = {"query": QUERY, "retrieved": [TEXT.split("\n\n")[3], "not in here, not one word"], "gold": [3, 8]}
-    [made] = operations.import_run(document, json.dumps(line), "ours.jsonl")["runs"]
+    reply = operations.import_run(document, f"{json.dumps(line)}\n7", "ours.jsonl")
+    [made], [notice] = reply["runs"], reply["notices"]
+    assert "left out: 1; the first: entry 2 of ours.jsonl is no JSON object" in notice
     assert (made["method"], made["evidence"], made["support"]) == ("imported-ranks:ours", [3], [3, 8])
     services, explorer = operations.services, operations.explorer
     session = finish(explorer.attach(made["run_id"]))

@@ -486,6 +486,17 @@ def test_headings_have_colours_and_a_short_document_has_no_map(page: Page, tmp_p
     expect(part(page, "chunkmap-key").locator("li")).to_have_text(["Sea", "Land"])
     settle(page)
     assert drawn(canvas) != by_value
+    part(page, "chunkmap-in").click()
+    plain = [tmp_path / f"{name}.txt" for name in ("rain", "snow")]
+    for file in plain:
+        file.write_text("\n\n".join(f"{file.stem} fell on day {i}." * 9 for i in range(40)), encoding="utf-8")
+    upload(page, *plain)
+    page.locator("#qx-question textarea").fill("When did it snow?")
+    page.locator("#qx-run").click()
+    colours = part(page, "chunkmap-colour")
+    expect(colours).to_contain_text("document", timeout=60_000)
+    expect(colours).not_to_contain_text("heading")
+    expect(part(page, "chunkmap-back")).to_be_disabled()
     page.get_by_text("Change document").click()
     page.get_by_role("tab", name="Paste").click()
     page.locator("#qx-pasted textarea").fill("It rained. Nobody came.")

@@ -44,6 +44,8 @@ from core.base.errors import BadRequest, Cancelled
 from core.base.events import fold
 from core.base.progress import finish
 from core.base.types import Workspace
+from core.runs.foreign.files import read_foreign
+from core.runs.foreign.traces import bring, log_brought
 from core.runs.whatif.comparison import comparison_json
 from core.runs.whatif.cuts import chunks_of, share_found, sizes_for, spans_of
 from core.runs.whatif.variant import Change
@@ -438,7 +440,9 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
 
     typed = ("typed here ?", ["bm25"], "same", 3)
     later = tab._shown(session, "typed in Explore ?", compared, wanted, Cuts(), *typed)
-    assert (later[tab.asking.question], later[tab.methods].value, later[tab.k]) == (*typed[:2], 3)
+    assert later[tab.asking.question] == typed[0]
+    assert not later[tab.methods].value, "what is chosen stays as it is in the browser"
+    assert {tab.k, tab.size}.isdisjoint(later)
     assert "temperature 0.5" in json.dumps(later[tab.as_explore])
     back = after(compared, "defaults")
     assert "temperature" not in json.dumps(back[tab.as_explore])
@@ -515,6 +519,7 @@ def test_every_way_of_cutting_is_a_logged_run_over_that_cut(
         session = finish(Explorer(services).attach(row.run_id))
         run = services.library.runs.get(session.run)
         assert run.gold == chunks_of(run.documents.workspace, spans)
+        assert run.known_answer == "garden"
         assert run.documents.workspace.documents == documents.workspace.documents
     assert {now.stage for now in told} == {"cutting", "embedding", "retrieving"}
 
@@ -539,6 +544,10 @@ def test_rows_say_what_was_asked_and_whether_it_still_is(
     other = opened(services, "\n\n".join(f"anna was at home on day {i} ." for i in range(9)))
     said = json.dumps(difference_view.cuts_of(cut, "another question ?", other))
     assert "Changed since these rows were made: question, document." in said
+    [document] = documents.workspace.documents
+    recut = finish(Opener(Explorer(services), Session(), "tiny", "sentences", 30).pasted(document.text))
+    larger = services.library.corpora.get(recut.corpus)
+    assert "rows were made: document." in json.dumps(difference_view.cuts_of(cut, QUERY, larger))
     with gr.Blocks():
         tab = CompareTab(services, gr.State(Session()), gr.Textbox())
     session, typed = Session(corpus=documents.token), ("another question ?", ["topk"], "same", 4)
@@ -586,6 +595,40 @@ def test_a_cancelled_way_of_cutting_keeps_the_runs_before_it(
         "complete",
         "complete",
     ]
+
+
+def test_a_link_brings_what_was_asked_and_nothing_usual_takes_its_place(
+    comparisons: Comparisons, services: Services, documents: OpenDocuments
+) -> None:
+    _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, ("topk", "threshold"), 2))
+    with gr.Blocks():
+        tab = CompareTab(services, gr.State(Session()), gr.Textbox())
+    session = Session(corpus=documents.token)
+    address = "?compare=" + ".".join(column.run.run_id for column in columns if column.run)
+    *_, brought = tab._open(session, Compared(), address)
+    assert brought[tab.methods].value == ["topk", "threshold"]
+    assert brought[tab.k] == 2, "a threshold's own budget is none"
+    stale = ("", ["bm25"], "own stop", 9)  # as the form stood when the tab was opened
+    shown = tab._shown(session, "asked in Explore ?", brought[tab.compared], None, Cuts(), *stale)
+    assert not shown[tab.methods].value
+    assert {tab.k, tab.size}.isdisjoint(shown)
+
+
+def test_columns_of_the_log_have_their_names_and_no_time_that_nobody_took(
+    comparisons: Comparisons, services: Services, documents: OpenDocuments
+) -> None:
+    line = {"query": QUERY, "retrieved": [{"chunk_id": 3, "score": 2.0}], "method": "BM25"}
+    [run] = read_foreign({"run.jsonl": json.dumps(line).encode()})
+    encoder = documents.agent.encoder
+    [brought] = bring([run], documents.workspace, encoder.spec.name)
+    log_brought(services.own_log, brought, documents.workspace, encoder, None)
+    place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, ("bm25", "imported:BM25"), 3))
+    again = comparisons.open([column.run.run_id for column in columns if column.run], None, lambda _: None)
+    assert [column.name for column in again.columns] == ["BM25", "BM25 (imported)"]
+    assert [column.name for column in place.columns] == ["BM25", "BM25 (imported)"]
+    for told in (place, again):
+        assert told.columns[0].milliseconds > 0
+        assert told.columns[1].milliseconds is None
 
 
 def test_a_comparison_that_is_gone_says_so(

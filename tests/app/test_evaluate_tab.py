@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,6 +25,7 @@ from app.services.evaluations import (
     EvaluationOrder,
     Evaluations,
     Measuring,
+    _keep_questions,
     at_threshold,
     failures,
     open_episode,
@@ -101,12 +103,42 @@ def test_rows_of_two_agents_reach_the_log_and_come_back(
     assert logged == evaluations.get(first)
     assert evaluations.summary(first) == summarise(logged.rows)
     assert evaluations.comparison(first, second) == compare(logged.rows, evaluations.get(second).rows)
+    asking = [report.done for report in told if (report.agent, report.stage) == ("tiny", "retrieving")]
+    assert asking[0] == 0, "a first batch that takes long is no embedding"
     last = [report for report in told if report.agent == "tiny"][-1]
     assert (last.stage, last.done, last.total) == ("retrieving", 6, 6)
     assert dict(last.means)["fact_f1"] == pytest.approx(evaluations.summary(second).metrics["fact_f1"])
     assert Evaluations(services).get(first).rows == logged.rows
     with pytest.raises(RunNotFound):
         evaluations.get("0" * 32)
+
+
+def test_questions_that_had_no_room_are_kept_whole_the_next_time(
+    questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
+    bounds = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, bounds[1]))
+    try:
+        with pytest.raises(BadRequest, match=r"mine\.jsonl can't be kept"):
+            _keep_questions(questions)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, bounds)
+    assert _keep_questions(questions).read_bytes() == questions.read_bytes()
+
+
+def test_questions_of_a_file_that_has_changed_are_not_taken_for_the_same(
+    evaluations: Evaluations, questions: Path
+) -> None:
+    [first] = evaluations.run(order_of(questions, "mine", n=None), lambda _: None)
+    questions.write_text("".join(reversed(questions.read_text().splitlines(keepends=True))))
+    [changed] = evaluations.run(order_of(questions, "tiny", n=None), lambda _: None)
+    assert {row.key for row in evaluations.get(first).rows} == {
+        row.key for row in evaluations.get(changed).rows
+    }
+    with pytest.raises(BadRequest, match="of one that has changed since"):
+        evaluations.comparison(first, changed)
+    assert evaluations.beside(first, changed) == {}
 
 
 def test_figures_of_old_evaluations_are_forgotten(
@@ -126,7 +158,7 @@ def test_a_cancel_keeps_what_was_measured(
     write_questions(questions, 40)  # two batches
 
     def report(progress: Measuring) -> None:
-        if progress.stage == "retrieving":
+        if progress.stage == "retrieving" and progress.done:
             raise Cancelled
 
     with pytest.raises(Cancelled):

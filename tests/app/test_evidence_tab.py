@@ -245,7 +245,7 @@ def test_runs_of_other_methods_are_refused(
 ) -> None:
     config = documents.agent.spec.episode_config(step_budget=1)
     trace = fold(documents.agent.run(QUESTION, documents.corpus, config))
-    run_id = services.keep_run(trace, documents.workspace, documents.agent, (), None)
+    run_id = services.keep_run(trace, documents.workspace, documents.agent, None, None)
     with pytest.raises(BadRequest, match="no evidence set"):
         sets.open(run_id, None, quiet)
 

@@ -345,6 +345,8 @@ def test_a_language_model_says_taken_and_no_chance() -> None:
         "not read",
     ]
     assert "By the language model: read and left." in words(view.reading(shown, 1, None, True))
+    said = words(view.sentence(set_of((), method="resrag-llm", said="")))
+    assert "No chunk of 13 was taken by the language model" in said
     assert "Who" not in words(view.policy_line(False, ""))
     assert "no language model is connected" in words(view.policy_line(True, ""))
     assert "tiny" in words(view.policy_line(True, "tiny"))

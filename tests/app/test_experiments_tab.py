@@ -256,6 +256,33 @@ def test_a_file_of_other_choices_is_not_on_offer(tab: ExperimentsTab, experiment
         assert update[tab.export_notice] == []
 
 
+def test_what_is_filtered_by_stays_a_choice_when_no_run_has_it(tab: ExperimentsTab) -> None:
+    looking = ExperimentsPlace(filters=RunFilters(method="bm25", checkpoint="gone"))
+    update = tab._shown(Session(), looking)
+    assert update[tab.method].choices == [("any", ""), ("BM25", "bm25")]
+    assert update[tab.agent].choices == [("any", ""), ("gone", "gone")]
+
+
+def test_files_of_both_kinds_come_in_together_and_a_broken_one_takes_none_along(
+    tab: ExperimentsTab, experiments: Experiments, tmp_path: Path
+) -> None:
+    run_id = log_run(experiments)
+    exported = experiments.export([run_id], "json", True, None, tmp_path)
+    experiments.delete(run_id, None)
+    documents = finish(
+        Opener(Explorer(experiments.services), Session(), "tiny", "sentences", 12).pasted("a . b")
+    )
+    (tmp_path / "ours.jsonl").write_text(json.dumps({"query": "who ?", "retrieved": [0]}))
+    (tmp_path / "broken.jsonl").write_bytes(exported.read_bytes()[:2_000])
+    paths = [str(exported), str(tmp_path / "ours.jsonl"), str(tmp_path / "broken.jsonl")]
+    *_, update = tab._import(documents, ExperimentsPlace(), paths)
+    told = json.dumps(update[tab.import_notice])
+    assert "1 run came in. The passage that was returned is in these documents." in told
+    assert "1 new run came in." in told
+    assert "broken.jsonl, line 2" in told
+    assert json.dumps(update[tab.list]).count('"toggle"') == 2
+
+
 def test_a_replay_says_of_which_run_it_is(tab: ExperimentsTab, experiments: Experiments) -> None:
     run_id = log_run(experiments)
     updates = list(tab._replay(Session(), ExperimentsPlace(opened=run_id)))
@@ -426,6 +453,10 @@ def test_chart_tables_hold_the_numbers_drawn() -> None:
     other = view.Charted((*charted.curves[:1], (row(checkpoint="other"), RunCurve((1.0,), None))), {})
     assert "its own scale of Q" in json.dumps(view.charts_heading(other, 2))
     assert json.dumps(view.count_table(charted)).count('"2"') == 1
+    others, late = (charted.curves[1],) * view.MAX_CURVES, (charted.curves[0],)
+    assert view.with_q(view.Charted((*others, *late), {})) == [*late], "whatever was selected before it"
+    many = view.Charted((*others, *late * 13), {})
+    assert "has the first 12 of 13." in json.dumps(view.charts_heading(many, 25))
 
 
 def open_experiments(page: Page) -> None:

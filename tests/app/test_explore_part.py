@@ -125,6 +125,26 @@ def test_cancel_leaves_a_part_and_the_rest_can_be_embedded(explorer: Explorer) -
     assert whole.n_embedded <= len(whole.corpus) - documents.n_searched
 
 
+def test_the_rest_is_embedded_beside_what_was_typed_and_set(explorer: Explorer) -> None:
+    def cancel(offer: Offer) -> None:
+        if offer[1] is not None:
+            there.append(offer[1])
+            raise Cancelled
+
+    there: list[Session] = []
+    with pytest.raises(Cancelled):
+        finish(explorer.offering(opening(explorer, "cellar")), cancel)
+    with gr.Blocks():
+        page = tab.ExploreTab(explorer.services, Evaluations(explorer.services), gr.HTML())
+    typed = "who was there ?", 2, 0, False, 0, 0, 1, True, None, False, 0
+    shown = {}
+    for update in page._on_rest(there[0], gr.EventData(None, {"act": "rest", "arg": ""}), *typed):
+        shown |= update
+    assert explorer.documents(shown[page.session]).searched == ()
+    assert not shown.keys() & {*page.controls.list()}
+    assert "up to 2 steps" in json.dumps(shown[page.asking.line])
+
+
 @pytest.mark.parametrize(("share", "words"), [(0.004, "below 1 %"), (0.41, "41 %"), (0.999, "99 %")])
 def test_a_share_in_words(share: float, words: str) -> None:
     assert percent(share) == words

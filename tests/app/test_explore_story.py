@@ -468,6 +468,7 @@ def test_a_mark_is_the_support_of_the_run_in_view_and_of_the_next(marked: Page) 
     expect(key).to_contain_text("marked: belongs")
     marked.locator("#qx-reset").click()
     expect(marked.locator(CARDS)).to_have_count(0, timeout=20_000)
+    expect(marked.locator("#qx-own")).to_be_visible()
     run(marked, n_steps=1)
     assert chosen(marked) == [found]
     expect(marked.locator("#qx-evidence")).to_contain_text("1 of 1 support chunk found")

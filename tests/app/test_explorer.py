@@ -11,12 +11,15 @@ from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
+import gradio as gr
 import pytest
 
 from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
 from app.pages.explore.strip_source import RunStrip
+from app.pages.explore.tab import ExploreTab
+from app.services.evaluations import Evaluations
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled, RunInView
 from app.services.opener import Opener, find_chunk
@@ -345,6 +348,15 @@ def test_what_is_added_lies_behind_what_is_open_whose_questions_stay(explorer: E
     assert explorer.documents(both) is after, "what was open stays"
 
 
+def test_what_is_added_leaves_the_question_that_was_typed(explorer: Explorer, session: Session) -> None:
+    with gr.Blocks():
+        page = ExploreTab(explorer.services, Evaluations(explorer.services), gr.HTML())
+    adds = page.openings._opener(Opener.pasted, adds=True)
+    updates = list(adds(session, "The heron stood.", "tiny", "", None, "", False))
+    assert page.header in updates[-1], "opened"
+    assert not any(page.controls.query in update for update in updates)
+
+
 def test_find_walks_through_all_places_and_around(explorer: Explorer, session: Session) -> None:
     workspace = explorer.documents(session).workspace
     places, at = [], None
@@ -365,6 +377,16 @@ def test_find_walks_through_all_places_and_around(explorer: Explorer, session: S
     ):
         with pytest.raises(BadRequest, match=sentence):
             find_chunk(workspace, wanted, None)
+
+
+def test_find_tells_all_matches_of_a_chunk_and_that_it_began_again(explorer: Explorer) -> None:
+    agent = explorer.services.agents.default_checkpoint
+    first = finish(Opener(explorer, Session(), agent).pasted("john sat ."))
+    beside = explorer.documents(first)
+    both = finish(Opener(explorer, first, agent, beside=beside).pasted("mary sat . mary sat ."))
+    workspace = explorer.documents(both).workspace
+    told = [find_chunk(workspace, "sat", after)[1] for after in (None, 0, 1)]
+    assert told == ["Match 1 of 3.", "Matches 2 to 3 of 3.", "Match 1 of 3, from the top again."]
 
 
 def test_find_looks_across_its_pieces_whatever_the_case(
@@ -412,6 +434,22 @@ def test_a_chosen_chunk_has_the_place_of_its_card_wherever_the_strip_names_it(
         assert step.position is not None
         for look in range(step.step, run.trace.n_looks + 1):
             assert strip.describe(step.chunk_id, look)["rho"] == pytest.approx(step.position)
+
+
+def test_where_nothing_was_left_no_distribution_is_drawn(
+    explorer: Explorer, session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    n_chunks = len(explorer.documents(session).corpus)
+    session = replace(session, forbidden=tuple(range(1, n_chunks)), draws=True)
+    end = last(explorer.advance(session, QUERY, CONFIG, None))
+    with gr.Blocks():
+        page = ExploreTab(explorer.services, Evaluations(explorer.services), gr.HTML())
+    shown = page.panels.figures(explorer.run_of(end), replace(end, look=2))
+    assert not caplog.records
+    assert shown[page.distribution] is None
+    title = json.dumps(shown[page.distribution_title])
+    assert "at the stop" in title
+    assert "no chunk could be chosen" in title
 
 
 def test_what_the_review_took_back_counts_in_no_sum(explorer: Explorer, session: Session) -> None:

@@ -17,6 +17,7 @@ from app import gradio_internals
 from app.services.settings import Settings
 from core.base.errors import BadRequest
 from tests.app.conftest import ROOT
+from tests.coroutines import run
 
 
 def test_a_slider_takes_a_value_beyond_its_ends_as_its_end() -> None:
@@ -72,6 +73,14 @@ def test_a_handler_that_breaks_is_told_in_a_sentence(fault: Exception, told: str
     with ThreadPoolExecutor() as apart, pytest.raises(gr.Error) as raised:
         apart.submit(asyncio.run, pages.process_api(pages.fns[0], [])).result()
     assert raised.value.message == told
+
+
+def test_a_state_that_an_event_says_nothing_of_is_not_sent() -> None:
+    """Of a tab that was never drawn, a browser would take it for a change."""
+    with gradio_internals.Pages() as pages:
+        text, kept = gr.Textbox(), gr.State("kept")
+        gr.Button().click(lambda: {text: "new"}, None, [text, kept])
+    assert run(pages.process_api(pages.fns[0], []))["data"] == ["new", gr.skip()]
 
 
 def test_gradio_is_the_version_whose_private_parts_are_known() -> None:

@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
@@ -18,9 +19,11 @@ from playwright.sync_api import Page, expect
 
 from app.calls.operations import Operations
 from app.pages.compare import view as compare_view
+from app.pages.explore.tab import ExploreTab
 from app.pages.sparc.tab import SparcPlace, SparcTab, read_order
 from app.pages.widgets.requests import OpenRun
 from app.services.comparisons import ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons
+from app.services.evaluations import Evaluations
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled, OpenDocuments
 from app.services.library import OpenOrder
@@ -157,6 +160,42 @@ def test_what_is_read_stays_open_while_rounds_come_in(
     assert tab._grown(session, reads, None, QUESTION, *controls) == {}
     cancelled = tab._cancelled(session, before, OpenRun(grown[0].run_id))
     assert cancelled[tab.place].run_id == grown[0].run_id
+
+
+def test_a_logged_run_brings_its_documents_question_and_settings(
+    runs: SparcRuns, services: Services, documents: OpenDocuments
+) -> None:
+    run = runs.run(documents, SparcOrder(QUESTION, LEXICAL), None, quiet)
+    with gr.Blocks():
+        page = ExploreTab(services, Evaluations(services), gr.HTML())
+        tab = SparcTab(services, runs, gr.State(Session()), gr.Textbox(), gr.HTML())
+    request = SimpleNamespace(username=None, query_params={"run": run.run_id})
+    *_, end = page._load(Session(), None, request, None)
+    assert end[page.page] == f"run={run.run_id}"
+    assert end[page.controls.query] == QUESTION
+    session = end[page.session]
+    workspace = services.library.corpora.get(session.corpus).workspace
+    assert workspace.is_cut_as(documents.workspace.documents, documents.workspace.tables)
+    brought = tab._on_wanted(session, SparcPlace(), OpenRun(run.run_id))
+    values = [brought[control] for control in tab.controls.list()]
+    assert read_order(values) == SparcOrder(QUESTION, LEXICAL)
+    assert brought[tab.asking.standing] == []
+    ticked = [*values[:4], ["qrag", "bm25"], *values[5:]]  # in the order in which somebody did
+    assert read_order(ticked).config.strategies == ("bm25", "qrag")
+
+
+def test_a_chunk_is_shown_in_explore_where_that_has_the_same_chunks(
+    runs: SparcRuns, services: Services, documents: OpenDocuments
+) -> None:
+    run = runs.run(documents, SparcOrder(QUESTION, LEXICAL), None, quiet)
+    [document] = documents.workspace.documents
+    larger = finish(Opener(Explorer(services), Session(), "tiny", "sentences", 30).pasted(document.text))
+    with gr.Blocks():
+        tab = SparcTab(services, runs, gr.State(Session()), gr.Textbox(), gr.HTML())
+    click = gr.EventData(None, {"act": "explore", "arg": "3"})
+    asked = tab._on_click(Session(corpus=documents.token), SparcPlace(run.run_id), click)
+    assert asked[tab.to_explore].chunk_id == 3
+    assert tab._on_click(larger, SparcPlace(run.run_id), click) == {}, "chunk 3 is another passage there"
 
 
 def test_what_a_killed_process_leaves_is_the_trace_up_to_the_last_round(

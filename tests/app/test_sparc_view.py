@@ -27,7 +27,7 @@ from core.methods.sparc.trace import fold_sparc
 from core.views.draw import sparc as drawn
 from core.views.draw import sparc_line
 from core.views.draw.nodes import Node
-from core.views.sparc_story import fates
+from core.views.sparc_story import fates, sparc_story
 from tests.app.sparc_story import N_CHUNKS, RULES, story, text
 
 HOSTILE = """<script>alert(1)</script><img src=x onerror=alert(2)> ${7*7} {{7*7}}"""
@@ -316,6 +316,8 @@ def test_the_story_is_one_line_and_one_sentence() -> None:
     assert words(aloud[2]).endswith(
         "Answer: under the mill stone, 83 % sure, right. The evaluator accepted the answer of branch 2.1."
     )
+    second = sparc_story(run.trace, (), "").rounds[1]
+    assert (second.n_kept, second.n_dropped, second.n_read) == (3, 2, 6), "round 1 dropped one for good"
     targets = [a["data-arg"] for _, a, _ in nodes(shown) if a.get("data-act") == "goto"]
     there = {a["id"] for _, a, _ in nodes(drawn.rounds(run)) if "id" in a}
     assert targets == ["qx-round-1", "qx-merge-1", "qx-round-2"]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.services.settings import LOOPBACK
+from app.services.settings import LOOPBACK, Settings
+from app.start import start
 from app.web import listen
 from core.base.errors import BadRequest
 from tests.conftest import ROOT
@@ -89,3 +90,10 @@ def test_a_port_that_is_taken_is_refused_and_the_next_one_found() -> None:
             listen(LOOPBACK, port)
     with pytest.raises(BadRequest, match=r"can't listen at host '192\.0\.2\.1', port 7999: .*--host"):
         listen("192.0.2.1", 7999)
+
+
+def test_a_reader_that_there_is_not_ends_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+    monkeypatch.setenv("QRAG_READER", "huge")
+    with pytest.raises(BadRequest, match="QRAG_READER='huge' is no reader"):
+        start(Settings(host="192.0.2.1", port=7999))  # an address that none could listen at

@@ -270,6 +270,8 @@ def address() -> Iterator[str]:
             for chosen in ((37, 80), (37, 80, 12), (37, 60), (37, 60, 90)):
                 choose = partial(chosen_in_growing, *chosen)
                 gr.Button(f"Choose {chosen}").click(choose, outputs=growing)
+            other = {**value_of("large", 1), "chosen": []}
+            gr.Button("Another document").click(lambda: other, outputs=growing)
         for token, shown in strips.items():
 
             def on_select(event: gr.EventData) -> str:
@@ -517,6 +519,15 @@ def test_states_without_numbers(page: Page) -> None:
     expect(page.locator("#gone [data-part=note]")).to_have_text(
         "This run is no longer here; run the agent again."
     )
+
+
+def test_of_the_document_before_no_chunk_is_told(page: Page) -> None:
+    page.get_by_role("tab", name="Growing").click()
+    shown = Shown(page, "growing")
+    page.get_by_role("button", name="Choose (37, 80)", exact=True).click()
+    expect(shown.part("readout")).to_contain_text("chunk 80,")
+    page.get_by_role("button", name="Another document").click()
+    expect(shown.part("readout")).to_be_empty()
 
 
 def pixel(canvas: Locator, x: int, y: int) -> list[int]:

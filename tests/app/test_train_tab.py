@@ -43,6 +43,7 @@ from core.encode.packaged import MINILM
 from core.lab.tasks.own_questions import read_own_questions
 from core.lab.train.config import TrainConfig
 from core.lab.train.recipes import RECIPES
+from core.lab.train.sitting import RESUME_FILE
 from core.runs.log import ExperimentLog, default_log_path
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, StartApp, choose_files, wait_ready
@@ -153,7 +154,8 @@ def test_a_training_is_stopped_goes_on_and_ends_in_the_log(trainings: Trainings,
     assert trainings.get("mine").state in ("stopping", "stopped")
     stopped = ended(trainings, "mine")
     assert (stopped.state, stopped.can_resume, stopped.has_agent) == ("stopped", True, True)
-    assert "it begins again" in view.standing(stopped) or "goes on from update 50" in view.standing(stopped)
+    saved = max(event["update"] for event in (*stopped.validations, *stopped.updates[49:50]))
+    assert (f"goes on from update {saved}" if saved else "it begins again") in view.standing(stopped)
 
     trainings.resume("mine")
     finished = ended(trainings, "mine")
@@ -379,6 +381,15 @@ def test_agents_to_start_from() -> None:
 def test_where_a_training_stands(training: ShownTraining, words: str) -> None:
     assert words in view.standing(training)
     assert words in json.dumps(view.header(training), ensure_ascii=False)
+
+
+def test_a_training_goes_on_from_its_last_validation_or_from_a_save_after_it(tmp_path: Path) -> None:
+    (tmp_path / RESUME_FILE).touch()
+    training = make_training(58, "stopped", folder=tmp_path)
+    assert training.last_save == 50
+    validated = {**training.validations[0], "update": 55}
+    training = replace(training, events=(*training.events, validated))
+    assert "goes on from update 55, its last save" in view.standing(training)
 
 
 def test_words_and_tables_of_a_training() -> None:

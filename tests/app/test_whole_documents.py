@@ -201,6 +201,17 @@ def test_a_language_model_is_a_method_and_what_it_fails_at_is_told(
     assert "RES-RAG, language model" in told
 
 
+def test_an_agent_stops_where_the_page_was_told_to(services: Services, files: tuple[Path, ...]) -> None:
+    order = DocumentOrder(files, ("auto",), k=2)
+    services.agents.use_threshold("tiny", 1e6)
+    try:
+        ended = evaluate_files(services, order, lambda _: None)
+    finally:
+        services.agents.use_threshold("tiny", None)
+    assert all(row.stopped for row in ended.rows)
+    assert not any(row.stopped for row in evaluate_files(services, order, lambda _: None).rows)
+
+
 def test_a_cancel_ends_it_before_the_next_document(services: Services, files: tuple[Path, ...]) -> None:
     def cancelled(_: DocumentsProgress) -> None:
         raise Cancelled
@@ -227,6 +238,15 @@ def test_files_that_can_not_be_evaluated(
         evaluate_files(
             services, DocumentOrder(tuple(tmp_path / name for name in names), methods), lambda _: None
         )
+
+
+def test_a_document_that_was_not_dropped_is_told_without_our_folder(
+    services: Services, files: tuple[Path, ...], tmp_path: Path
+) -> None:
+    other = tmp_path / "other.md"
+    other.write_text("The pier is closed.")
+    with pytest.raises(BadRequest, match=r"document 'manual\.md' is not in what was dropped"):
+        evaluate_files(services, DocumentOrder((other, files[1]), METHODS), lambda _: None)
 
 
 @pytest.fixture(scope="module")

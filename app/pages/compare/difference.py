@@ -31,14 +31,16 @@ class Cuts:
 
     rows: tuple[CutRow, ...] = ()
     query: str = ""
-    document: str = ""
+    document: int = 0
     """Of the text and how it was cut."""
     agent: str = ""
 
     @classmethod
     def over(cls, documents: OpenDocuments, query: str, rows: tuple[CutRow, ...] = ()) -> Cuts:
         """Of a question to what is open."""
-        return cls(rows, query.strip(), documents.workspace.sha256, documents.agent.spec.name)
+        workspace = documents.workspace
+        ends = (table.end.tobytes() for table in workspace.tables)
+        return cls(rows, query.strip(), hash((workspace.sha256, *ends)), documents.agent.spec.name)
 
 
 def tried(runs: Sequence[tuple[ShownColumn, TryOut]]) -> list[Node]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import gradio as gr
 
-from app.components.address import asked, without
+from app.components.address import asked
 from app.components.tree import clicked, packs
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
@@ -140,8 +140,7 @@ class CompareTab(CompareLayout):
     def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
         """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""
         opens = packs(self._open, passing_in(self.asking.work.notice))
-        outputs = without(self._outputs, [self.to_explore, self.to_sparc, self.to_sets])
-        arrives(opens, [self.session, self.compared, came], outputs, **in_line("compare", 1))
+        arrives(opens, [self.session, self.compared, came], self._outputs, **in_line("compare", 1))
 
     # Handlers; each returns or yields updates by component
 
@@ -165,26 +164,25 @@ class CompareTab(CompareLayout):
             return {self.header: open_documents(None, session.awaits)}
         update: Update = {}
         documents, question = taken.documents, taken.question
-        spec = documents.agent.spec
+        spec, chosen = documents.agent.spec, None
         if taken.is_new:
             k, methods = self.comparisons.usual_k(documents), self.comparisons.usual(spec.name)
-            methods += self.comparisons.imported(documents)
-            update[self.asking.known_questions] = known_questions(documents.questions)
+            methods = chosen = [*methods, *self.comparisons.imported(documents)]
+            update |= {self.asking.known_questions: known_questions(documents.questions), self.k: k}
             compared = replace(compared, lifted=())
         number = compared.taken and compared.taken.number
         if wanted is not None and wanted.config is not None and wanted.number != number:
             question, config = wanted.query, wanted.config
             k = min(config.step_budget, MAX_K)
             size = SAME if config.stop_threshold is None or spec.name == PLAIN else OWN_STOP
-            methods = list(dict.fromkeys([own_key(spec.name), *methods]))
+            methods = chosen = list(dict.fromkeys([own_key(spec.name), *methods]))
+            update |= {self.size: size, self.k: k}
             compared = replace(compared, taken=wanted)
         compared = replace(compared, seen=taken.seen)
         return {
             **update,
             self.asking.question: question,
-            self.methods: self._choices(methods, documents),
-            self.size: size,
-            self.k: k,
+            self.methods: self._choices(chosen, documents),
             self.compared: compared,
             **self._on_controls(session, compared, cut, question, methods, size, k),
             self.header: open_documents(documents),
@@ -234,13 +232,15 @@ class CompareTab(CompareLayout):
             **self._on_controls(session, compared, cut, *controls),
         }
 
-    def _choices(self, chosen: Sequence[str], documents: OpenDocuments) -> gr.CheckboxGroup:
-        """The methods that there are now."""
+    def _choices(self, chosen: Sequence[str] | None, documents: OpenDocuments) -> gr.CheckboxGroup:
+        """The methods that there are now. chosen: None leaves what is chosen as it is in the browser by now,
+        where a link may have brought others since.
+        """
         keys = self.comparisons.methods(documents)
-        return gr.CheckboxGroup(
-            [(view.method_label(key), key) for key in keys],
-            value=[key for key in keys if key in (chosen or ())],
-        )
+        names = [(view.method_label(key), key) for key in keys]
+        if chosen is None:
+            return gr.CheckboxGroup(names)
+        return gr.CheckboxGroup(names, value=[key for key in keys if key in chosen])
 
     def _on_controls(self, session: Session, compared: Compared, cut: Cuts, *controls: Any) -> Update:
         documents = self.services.library.corpora.get(session.corpus)
@@ -308,12 +308,14 @@ class CompareTab(CompareLayout):
             return
 
         def done(opened: Compared) -> Iterator[Update]:
-            order = opened.order
+            order, documents = opened.order, open_in_explore(self.services, session)
             yield {
                 **self.asking.work.free(),
                 self.came: opened,
+                self.compared: replace(compared, seen=(session.corpus, "")),  # nothing usual in its place
+                self.asking.known_questions: known_questions(documents.questions),
                 self.asking.question: order.query,
-                self.methods: self._choices(order.methods, open_in_explore(self.services, session)),
+                self.methods: self._choices(order.methods, documents),
                 self.size: OWN_STOP if order.own_stop else SAME,
                 self.k: order.k,
             }

@@ -33,6 +33,8 @@ def task_label(name: str) -> str:
         return f"{name}: bAbI facts among books"
     if name.endswith("-long"):
         return f"{name.removesuffix('-long')}, one long list of paragraphs"
+    if name.endswith(("-pooled", "-corpus")):
+        return f"{name}: one pool of paragraphs for all questions"
     return f"{name}: its own paragraphs"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.components.address import address_part, asked, part_of, without
+from app.components.address import address_part, asked, part_of
 from app.components.tree import clicked, packs
 from app.pages.evaluate import view
 from app.pages.evaluate.layout import DOCUMENTS_TAB, NOBODY, EvaluateLayout
@@ -89,7 +89,7 @@ class EvaluateTab(EvaluateLayout):
         ]
         run = packs(self._run, notice_in(self.notice))
         running = self.run.click(run, [looking, *order], results, **in_line("evaluate", 1))
-        self._told = told = [looking, self.task, self.questions, self.length, self.n, self.second]
+        self._told = told = [looking, self.task, self.length, self.n, self.second]
         running.then(packs(self._estimated), told, self.estimate, **quick)
         self.work.wire_cancel([running], packs(self._cancelled), looking, results, **quick)
         self.looking.change(_addressed, self.looking, self.address, trigger_mode="always_last", **quick)
@@ -122,8 +122,7 @@ class EvaluateTab(EvaluateLayout):
     def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
         """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""
         handler = packs(self._arrived)
-        outputs = without(self._results, [self.to_explore])
-        arrives(handler, [self.session, self.looking, came], outputs, **in_line("evaluate-look"))
+        arrives(handler, [self.session, self.looking, came], self._results, **in_line("evaluate-look"))
         if not self.services.settings.public:
             whole = self.whole
             handler = packs(self._documents_arrived, notice_in(whole.notice))
@@ -161,7 +160,6 @@ class EvaluateTab(EvaluateLayout):
         self,
         looking: EvaluatePlace,
         task: str,
-        questions: str | None,
         length: str | None,
         n: float | None,
         second: str,
@@ -169,7 +167,7 @@ class EvaluateTab(EvaluateLayout):
         """How long it will take, by those that were made before."""
         n_asked = int(n or 0) * (2 if second else 1)
         try:
-            pace = None if questions else self.evaluations.pace(task, length, looking.owner)
+            pace = None if task == OWN else self.evaluations.pace(task, length, looking.owner)
         except UserError:
             return {self.estimate: []}
         return {self.estimate: view.estimate(pace, n_asked)}
@@ -410,7 +408,9 @@ class EvaluateTab(EvaluateLayout):
         try:
             rows = self._rows(looking, looking.first)
             others: dict[tuple[object, ...], EpisodeRow] = (
-                {row.key: row for row in self._rows(looking, looking.second)} if looking.second else {}
+                self.evaluations.beside(looking.first, looking.second, looking.owner)
+                if looking.second
+                else {}
             )
         except UserError as error:
             yield {self.episode_notice: notice(str(error))}

@@ -114,7 +114,7 @@ def action(view: SetInView | None) -> list[Node]:
     words = json.dumps(action_json(action_of(view.taken, view.run.documents.workspace.borders)))
     text = shorten(words, _LONGEST_ACTION)
     copy = act("copy", words, "Copy") if text == words else None
-    about = "as in the paper, chunks are counted from 1, so a number is one above the page's; likeliest first"
+    about = "as in the paper, the chunks of each document are counted from 1; likeliest first"
     return [
         h("div.qx-row", h("h3", "The action"), h("span.qx-sm.qx-mut", about), h("span.qx-grow"), copy),
         h("pre.qx-pre", {"tabindex": "0"}, text),

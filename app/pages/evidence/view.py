@@ -59,7 +59,8 @@ def sentence(view: SetInView | None) -> list[Node]:
         h("strong", counted(view.tokens, "token")),
     ]
     if not view.taken:
-        parts = [h("strong", "No chunk"), f" of {run.n_chunks:,} has a chance above {_least(view)}"]
+        why = "was taken by the language model" if view.by_model else f"has a chance above {_least(view)}"
+        parts = [h("strong", "No chunk"), f" of {run.n_chunks:,} {why}"]
     elif run.gold:
         kind = "qx-good" if view.n_support_found == len(run.gold) else "qx-warn"
         parts += [

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import gradio as gr
 
-from app.components.address import address_part, asked, part_of, without
+from app.components.address import address_part, asked, part_of
 from app.components.tree import clicked, packs
 from app.pages.experiments import view
 from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, SELECTED, ExperimentsLayout
@@ -24,7 +24,8 @@ from app.services.experiments import GROUPS, MAX_SELECTED, Experiments, RunFilte
 from app.services.explorer import open_in_explore
 from app.services.session import Session
 from app.services.shared import Services
-from core.base.errors import BadRequest
+from core.base.errors import BadRequest, RunNotFound, UserError
+from core.methods.registry import facts_of
 from core.runs.export.runs import FORMATS as ALL_FORMATS
 from core.runs.foreign.files import files_of, is_export
 from core.runs.foreign.traces import found_sentence
@@ -59,6 +60,12 @@ class ExperimentsPlace:
     """What the chart of outcomes puts together."""
     asking: Literal["", "share", "delete"] = ""
     """What waits for its second click."""
+
+
+def _method_choices(names: set[str]) -> list[tuple[str, str]]:
+    """Of the filter: methods by what the list calls them."""
+    facts = [facts_of(name) for name in sorted(names - {ANY})]
+    return [("any", ANY), *((method.long_label or method.label, method.name) for method in facts)]
 
 
 def read_filters(*controls: str | None) -> RunFilters:
@@ -156,31 +163,36 @@ class ExperimentsTab(ExperimentsLayout):
     def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
         """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""
         handler = packs(self._arrived, notice_in(self.list_notice))
-        outputs = without(self._outputs, [self.to_explore, self.to_sparc, self.to_sets])
-        arrives(handler, [self.session, self.looking, came], outputs, **in_line(LOOK))
+        arrives(handler, [self.session, self.looking, came], self._outputs, **in_line(LOOK))
 
     def filtered(self, session: Session, method: str) -> gr.Dropdown:
         """The filter set to a method; its change lists the runs. Raises LogError."""
         methods = self.experiments.facets(session.owner).methods
-        return gr.Dropdown([("any", ANY), *methods], value=method)
+        return gr.Dropdown(_method_choices({*methods, method}), value=method)
 
     # Handlers; each returns or yields updates by component
 
     def _shown(self, session: Session, looking: ExperimentsPlace) -> Update:
         """The list as the log has it now, and what there is to filter by."""
-        return {**self._facets(session), **self._listed(session, looking)}
+        return {**self._facets(session, looking.filters), **self._listed(session, looking)}
 
     def _on_filters(self, session: Session, looking: ExperimentsPlace, *controls: Any) -> Update:
         listed = self._listed(session, replace(looking, filters=read_filters(*controls), page=0))
         return {**listed, **self._no_file()}
 
     def _arrived(self, session: Session, looking: ExperimentsPlace, came: str, request: gr.Request) -> Update:
-        """The selection, and the open run, that the page's address asks for."""
+        """The selection, and the open run, that the page's address asks for, where it is still there."""
         runs, opened = asked(came, "runs", MAX_SELECTED), asked(came, "opened", 1)
         if not (runs or opened) or looking.selected or looking.opened or not session.llm:
             return {}
         looking = replace(looking, selected=runs, opened="".join(opened))
-        return {**self._opened(session, looking, request), **self._charted(session, looking)}
+        gone: Update = {}
+        try:
+            shown = self._opened(session, looking, request)
+        except RunNotFound as error:
+            looking, gone = replace(looking, opened=""), {self.list_notice: notice(str(error))}
+            shown = self._opened(session, looking, request)
+        return {**shown, **self._charted(session, looking), **gone}
 
     def _cleared(self) -> list[str]:
         """Values of the filters' controls; their change lists all."""
@@ -304,14 +316,24 @@ class ExperimentsTab(ExperimentsLayout):
             return
         yield {self.import_notice: notice("Checking the file…", "info")}
         files = [Path(path) for path in paths]
-        if not all(map(is_export, files)):
-            brought = self.experiments.bring(files_of(files), open_in_explore(self.services, session))
-            words = f"{counted(len(brought), 'run')} came in. {found_sentence(brought)}"
-        elif count := sum(self.experiments.take_in(file, session.owner) for file in files):
-            words = f"{counted(count, 'new run')} came in."
-        else:
-            words = "Nothing new came in: every run of the file is in the log already."
-        yield {**self._shown(session, looking), self.upload: None, self.import_notice: notice(words, "info")}
+        exports = [file for file in files if is_export(file)]
+        foreign = [file for file in files if file not in exports]
+        words, refused, count = list[str](), "", 0
+        try:
+            if foreign:
+                opened = open_in_explore(self.services, session)
+                brought = self.experiments.bring(files_of(foreign), opened, on_fault=words.append)
+                words.append(f"{counted(len(brought), 'run')} came in. {found_sentence(brought)}")
+            for file in exports:
+                count += self.experiments.take_in(file, session.owner)
+        except UserError as error:  # what came in before it stays
+            refused = str(error)
+        if count:
+            words.append(f"{counted(count, 'new run')} came in.")
+        elif exports and not refused:
+            words.append("Nothing new came in: every run of the file is in the log already.")
+        told = [*notice(" ".join(words), "info"), *notice(refused)]
+        yield {**self._shown(session, looking), self.upload: None, self.import_notice: told}
 
     def _ask(self, sql: str) -> Update:
         result = self.experiments.query(sql or "")
@@ -325,11 +347,13 @@ class ExperimentsTab(ExperimentsLayout):
 
     # Views
 
-    def _facets(self, session: Session) -> Update:
+    def _facets(self, session: Session, filters: RunFilters) -> Update:
+        """What there is, and what is filtered by: Gradio refuses a value that is no choice any more."""
         facets = self.experiments.facets(session.owner)
+        agents = sorted({*facets.checkpoints, filters.checkpoint} - {ANY})
         return {
-            self.method: gr.Dropdown([("any", ANY), *facets.methods]),
-            self.agent: gr.Dropdown([("any", ANY), *facets.checkpoints]),
+            self.method: gr.Dropdown(_method_choices({*facets.methods, filters.method})),
+            self.agent: gr.Dropdown([("any", ANY), *agents]),
         }
 
     def _listed(self, session: Session, looking: ExperimentsPlace) -> Update:

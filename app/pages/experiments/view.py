@@ -397,9 +397,13 @@ def _snippet(snippet: Snippet) -> Node:
 # Several runs
 
 
+def _has_q(row: RunRow) -> bool:
+    return facts_of(row.method).score_name == "Q"
+
+
 def with_q(charted: Charted) -> list[tuple[RunRow, RunCurve]]:
-    """The runs whose numbers are values Q."""
-    return [(row, curve) for row, curve in charted.curves if facts_of(row.method).score_name == "Q"]
+    """The first MAX_CURVES runs whose numbers are values Q."""
+    return [(row, curve) for row, curve in charted.curves if _has_q(row)][:MAX_CURVES]
 
 
 def run_names(rows: Sequence[RunRow], selected: Sequence[str] = ()) -> list[str]:
@@ -426,10 +430,10 @@ def run_names(rows: Sequence[RunRow], selected: Sequence[str] = ()) -> list[str]
 def charts_heading(charted: Charted, n_selected: int) -> list[Node]:
     """What is drawn, and what one may not compare."""
     scales = {(row.method, row.checkpoint) for row, _ in with_q(charted)}
-    with_curve = {facts_of(name).label for name, _ in scales}
-    others = sorted({facts_of(row.method).label for row, _ in charted.curves} - with_curve)
+    others = sorted({facts_of(row.method).label for row, _ in charted.curves if not _has_q(row)})
     left_out = f" Without Q, so counted but not drawn: {', '.join(others)}." if others else ""
-    more = f" The chart of Q has the first {MAX_CURVES}." if n_selected > MAX_CURVES else ""
+    n_with_q = sum(_has_q(row) for row, _ in charted.curves)
+    more = f" The chart of Q has the first {MAX_CURVES} of {n_with_q}." if n_with_q > MAX_CURVES else ""
     apart = " Each agent has its own scale of Q." if len(scales) > 1 else ""
     return figure_title("Charts", f"{counted(n_selected, 'run')} selected.{more}{apart}{left_out}")
 

@@ -77,7 +77,7 @@ class Openings:
         return button.click(lambda: gr.Column(visible=False), None, self._page.change_panel, **QUIET)
 
     def _opener(self, way: Callable[..., Opening[Session]], *, adds: bool = False) -> Callable[..., Any]:
-        """The handler of a button. adds: behind the documents that are open."""
+        """The handler of a button. adds: behind the documents that are open, and the question stays."""
 
         def handler(
             session: Session,
@@ -91,7 +91,10 @@ class Openings:
             beside = self._explorer.services.library.corpora.get(session.corpus) if adds else None
             reading = ReadingConfig(encoding=encoding, keep_side_matter=keep_side_matter)
             opener = Opener(self._explorer, session, agent, chunker, max_tokens, reading, beside)
-            yield from self.run(session, way(opener, source), from_panel=True)
+            for update in self.run(session, way(opener, source), from_panel=True):
+                if adds:
+                    update.pop(self._page.controls.query, None)
+                yield update
 
         return packs(handler)
 

@@ -201,8 +201,9 @@ class OwnQuestions:
             questions = list_questions(self.services.own_log, session.owner)
         except UserError as error:
             return {self.list: notice(str(error), "info")}
+        shown = ["qx-card", *["qx-kept"] * bool(questions)]  # also before anything is asked
         return {
-            self.card: gr.Accordion(label=view.heading(len(questions))),
+            self.card: gr.Accordion(label=view.heading(len(questions)), elem_classes=shown),
             self.list: view.own_questions(questions, [one.sha256 for one in self._opened(session)]),
         }
 

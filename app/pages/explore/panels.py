@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gradio as gr
+import numpy as np
 
 from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore import story as story_view
@@ -27,7 +28,7 @@ from core.views.draw.steps import decision
 from core.views.draw.strip import slopes, strip_value
 from core.views.draw.trail import gold_trail
 from core.views.draw.words import figure_title
-from core.views.figures import Drawing, best_q_figure, distribution_figure, parts_figure
+from core.views.figures import best_q_figure, distribution_figure, parts_figure
 from core.views.story import missed_support
 
 
@@ -124,6 +125,9 @@ class Panels:
         look, score = session.look, run.method.score_name
         has_parts = any(step.content_q is not None for step in run.trace.steps)
         title, words = f"Best {score} per step and the threshold", decision(run.trace, session.cursor)
+        at = "the stop" if run.trace.stopped and look > len(run.trace.steps) else f"step {look}"
+        left = _left(run, look)
+        counts = "chunks that could be chosen, log scale" if len(left) else "no chunk could be chosen"
         return {
             page.figures: gr.update(visible=True),
             page.near: "",
@@ -131,19 +135,21 @@ class Panels:
             page.best: drawn(lambda: best_q_figure(run.trace)),
             page.trail_card: gr.update(visible=bool(run.gold)),
             page.trail: gold_trail(present.first_steps(run.trace, session.cursor), run.gold),
-            page.distribution_title: figure_title(
-                f"Distribution of {score} at step {look}", "chunks that could be chosen, log scale"
+            page.distribution_title: figure_title(f"Distribution of {score} at {at}", counts),
+            page.distribution: (
+                drawn(lambda: distribution_figure(left, run.config.stop_threshold)) if len(left) else None
             ),
-            page.distribution: drawn(lambda: _distribution(run, look)),
             page.parts_card: gr.update(visible=has_parts),
             page.parts: drawn(lambda: parts_figure(run.trace)) if has_parts else None,
         }
 
 
-def _distribution(run: RunInView, look: int) -> Drawing:
-    values = run.q_values(look).copy()
-    values[list(run.unavailable(look))] = float("nan")
-    return distribution_figure(values[values == values], run.config.stop_threshold)
+def _left(run: RunInView, look: int) -> np.ndarray:
+    """Q of the chunks that could be chosen at a look."""
+    values = run.q_values(look)
+    free = ~np.isnan(values)
+    free[list(run.unavailable(look))] = False
+    return np.extract(free, values)
 
 
 def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:

@@ -125,7 +125,7 @@ class ExploreTab(ExploreLayout):
             self.agent.input(packs(self._on_agent), other, trigger_mode="once", **opens),
             *running,
             self.wanted.change(packs(self._on_lead), [self.session, self.wanted, *inputs[1:]], **leads),
-            self.asking.standing.select(packs(self._on_rest), self.session, **leads),
+            self.asking.standing.select(packs(self._on_rest), inputs, **leads),
             *self.answers.wire(inputs, quick, runs),
         ]
         settled = packs(self._settled), self.session
@@ -220,14 +220,15 @@ class ExploreTab(ExploreLayout):
         default = self.services.agents.default_checkpoint
         waits = replace(session, opening=new_run_id())  # other tabs wait for what is opened from here on
         yield {self.session: waits, self.strip: strip_loading("A document is being opened…")}
-        if run_id:
-            method = self._method_of(run_id, owner)
-            if tab in ("", "sparc") and method == SPARC:
-                yield {self.to_sparc: OpenRun(run_id)}
-            elif tab in ("", "evidence") and method in SETS:
-                yield {self.to_sets: OpenRun(run_id)}
+        method = self._method_of(run_id, owner) if run_id else ""
+        if tab in ("", "sparc") and method == SPARC:
+            yield {self.to_sparc: OpenRun(run_id)}
+        elif tab in ("", "evidence") and method in SETS:
+            yield {self.to_sets: OpenRun(run_id)}
         updates = (
-            self._attaching(session, run_id)
+            self._beneath(session, run_id)
+            if method == SPARC
+            else self._attaching(session, run_id)
             if run_id
             else self.openings.run(session, Opener(self.explorer, session, default).named(doc))
             if doc
@@ -304,6 +305,18 @@ class ExploreTab(ExploreLayout):
 
         for update in self.openings.run(session, opening()):
             yield {**update, **self._attached(update[self.session])} if self.header in update else update
+
+    def _beneath(self, session: Session, run_id: str) -> Iterator[Update]:
+        """The documents of a run of SPARC, which its own tab shows: its steps score no other chunks."""
+        question = self.services.own_log.get(run_id, session.owner).record.query
+
+        def opening() -> Opening[Session]:
+            attached = yield from self.explorer.attach(run_id, session.owner)
+            return Session(owner=session.owner, corpus=attached.corpus, llm=session.llm)
+
+        shown = {self.page: f"run={run_id}", self.controls.query: question}
+        for update in self.openings.run(session, opening()):
+            yield {**update, **shown} if self.header in update else update
 
     def _attached(self, session: Session) -> Update:
         """The controls as they were for the run in view."""
@@ -424,13 +437,21 @@ class ExploreTab(ExploreLayout):
 
     def _recut(self, session: Session, max_tokens: int, controls: tuple[Any, ...]) -> Iterator[Update]:
         """The open documents in chunks of another size, and the same question with the same settings."""
-        as_set = self.controls.list()
         recut: Session | None = None
-        for update in self.openings.run(session, open_recut(self.explorer, session, max_tokens)):
+        opening = self.openings.run(session, open_recut(self.explorer, session, max_tokens))
+        for update in self._as_set(opening, controls):
             recut = update[self.session] if self.header in update else recut
-            yield {part: value for part, value in update.items() if part not in as_set}
+            yield update
         if recut is not None:
             yield from self._acting(recut, controls, _anew)
+
+    def _as_set(self, opening: Iterator[Update], controls: tuple[Any, ...]) -> Iterator[Update]:
+        """An opening beside which the question and the settings stay as they are."""
+        kept = self.controls.list()
+        for update in opening:
+            if self.header in update:
+                update |= self.panels.shown(update[self.session], controls)
+            yield {part: value for part, value in update.items() if part not in kept}
 
     def _taking_over(self, session: Session, run_id: str, n_kept: int | None) -> Iterator[Update]:
         """A logged run in the place of what is in view."""
@@ -667,9 +688,10 @@ class ExploreTab(ExploreLayout):
         else:
             yield self._navigated(session, controls, action, argument)
 
-    def _on_rest(self, session: Session, event: gr.EventData) -> Iterator[Update]:
+    def _on_rest(self, session: Session, event: gr.EventData, *controls: Any) -> Iterator[Update]:
         if clicked(event)[0] == "rest":
-            yield from self.openings.run(session, self.explorer.embed_the_rest(session))
+            opening = self.openings.run(session, self.explorer.embed_the_rest(session))
+            yield from self._as_set(opening, controls)
 
     def _on_strip(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         data = event._data if isinstance(event._data, dict) else {}

@@ -26,6 +26,7 @@ from app.services.shared import Services
 from app.services.sparc_runs import SparcOrder, SparcRun, SparcRuns
 from core.base.errors import BadRequest, UserError
 from core.corpus.opening import OpenProgress
+from core.methods.sparc.config import STRATEGIES
 from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.naming import STRATEGY_NAMES
 from core.views.draw import sparc as drawn
@@ -55,7 +56,7 @@ def read_order(values: Sequence[Any]) -> SparcOrder:
         width=int(width),
         depth=int(depth),
         k=int(k),
-        strategies=tuple(strategies or ()),
+        strategies=tuple(name for name in STRATEGIES if name in (strategies or ())),
         first_round=first_round,
         max_tokens=int(max_tokens) if max_tokens else None,
         max_calls=int(max_calls) if max_calls else None,
@@ -242,9 +243,22 @@ class SparcTab(SparcLayout):
         return update
 
     def _on_wanted(self, session: Session, place: SparcPlace, wanted: OpenRun) -> Update:
-        """A logged run, drawn from the log alone."""
+        """A logged run, drawn from the log alone, with its question and settings in the form."""
         run = self.runs.view(wanted.run_id, session.owner)
-        return self._drawn(session, SparcPlace(wanted.run_id, seen=place.seen), run)
+        place = SparcPlace(wanted.run_id, seen=place.seen)
+        documents = self.services.library.corpora.get(session.corpus)
+        order = self._order_of(run, STRATEGIES if documents is None else self.runs.strategies(documents))
+        asked = dict(zip(self.controls.list(), order, strict=True))
+        return {**asked, **self._drawn(session, place, run), **self._on_controls(session, place, *order)}
+
+    @staticmethod
+    def _order_of(run: SparcRun, offered: Sequence[str]) -> tuple[Any, ...]:
+        """The controls' values that ask for a run, as far as its strategies are offered."""
+        then, config = run.trace.started, run.trace.started.config
+        strategies = [name for name in config.strategies if name in offered]
+        size = config.width, config.depth, config.k, strategies, config.first_round
+        bounds = config.max_tokens or 0, config.max_calls or 0
+        return (then.question, *size, *bounds, config.temperature, config.seed)
 
     def _on_click(self, session: Session, place: SparcPlace, event: gr.EventData) -> Update:
         """Clicks in any of the trees; arguments come from a browser: out of bounds, nothing happens."""

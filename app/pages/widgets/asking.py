@@ -194,11 +194,11 @@ class Asking:
         return question or (not seen[1] and explored) or ""
 
     def has_open(self, session: Session, workspace: Workspace | None) -> bool:
-        """Whether Explore has a run's documents open."""
+        """Whether Explore has a run's documents open, in the same chunks."""
         documents = self._corpora.get(session.corpus)
         if documents is None or workspace is None:
             return False
-        return documents.workspace.sha256 == workspace.sha256
+        return documents.workspace.is_cut_as(workspace.documents, workspace.tables)
 
 
 def settings_toggle(panel: str, first: Node, words: Sequence[Node]) -> Node:

@@ -169,7 +169,7 @@ class _Evaluation:
     def result_of(self, document: AskedDocument) -> DocumentResult:
         spec, table = self.encoder.spec, self.workspace.tables[0]
         k = min(self.setting.k or spec.step_budget, len(self.workspace))
-        config = spec.episode_config(step_budget=k, temperature=0.0)
+        config = self.encoders.usual(spec).episode_config(step_budget=k, temperature=0.0)
         if not self.setting.stops:
             config = config.with_(stop_threshold=None, review_threshold=None)
         methods = {name: self.choice.method if name == AUTO else name for name in self.setting.methods}

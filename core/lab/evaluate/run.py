@@ -87,6 +87,8 @@ def evaluate(
     corpora, done, spent = index_examples(examples, encoder, embedding, store=store), 0, 0.0
     while done < len(examples):
         part = list(islice(corpora, batch))
+        if on_progress is not None and not done:  # the first batch takes a while, and may be the only one
+            on_progress(EvaluationProgress("retrieving", 0, len(examples), None))
         began = time.perf_counter()
         rows = list(_rows(part, setting, retriever, encoder, config))
         if isinstance(retriever, AgentRetriever) and config.beam_width == 1:

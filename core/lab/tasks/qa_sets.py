@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -68,6 +69,9 @@ def read_qa(source: str | Path, part: str = "eval", data: Path | None = None) ->
     examples = read_beir(path, part) if path.is_dir() else list(_file(path, task))
     if not examples:
         raise BadRequest(f"{path.name} holds no question; choose another file")
+    [(name, count)] = Counter(example.id for example in examples).most_common(1)
+    if count > 1:  # rows name questions by their ids
+        raise BadRequest(f"{path.name} has the id {name[:80]!r} {count} times; give each question its own")
     return examples
 
 

@@ -42,9 +42,15 @@ class SparcRetriever:
     name = SPARC
 
     def __init__(
-        self, agents: SparcAgents, retrievals: Callable[[], Retrievals], checkpoint: str, config: SparcConfig
+        self,
+        agents: Callable[[SparcConfig], SparcAgents],
+        retrievals: Callable[[], Retrievals],
+        checkpoint: str,
+        config: SparcConfig,
     ) -> None:
-        """retrievals: makes what searches a corpus. checkpoint: name of the agent whose vectors it has."""
+        """agents: makes those of a configuration, which decides how much they remember. retrievals: makes
+        what searches a corpus. checkpoint: name of the agent whose vectors it has.
+        """
         self._agents = agents
         self._retrievals = retrievals
         self._checkpoint = checkpoint
@@ -65,7 +71,8 @@ class SparcRetriever:
         seed = config.seed or self._config.seed
         settings = replace(self._config, k=min(config.step_budget, MAX_K), seed=seed)
         self.trace = None
-        events = run_sparc(query, corpus, self._agents, self._retrievals(), settings, self.cancelled)
+        agents, retrievals = self._agents(settings), self._retrievals()
+        events = run_sparc(query, corpus, agents, retrievals, settings, self.cancelled)
         yield RunStarted(query.strip(), self.name, self._checkpoint, len(corpus), config)
         with closing(events):
             for event in events:
