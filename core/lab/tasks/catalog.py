@@ -5,6 +5,7 @@
     generated                        the project's own documents
     hotpotqa, musique, 2wiki, nq, squad, clapnq        questions over their own paragraphs
     hotpotqa-pooled, ...             each over the paragraphs of all questions at hand
+    hotpotqa-corpus, ...             the same and paragraphs of training questions, as many as HippoRAG has
     hotpotqa-long, ...               the same over all paragraphs of the set and books, up to a length
     a path                           a file or BEIR folder that `qa_sets` reads
 
@@ -24,7 +25,7 @@ from core.ingest.tokenizer import Tokenizer
 from core.lab.tasks.babi_world import TASKS as BABI_TASKS
 from core.lab.tasks.babilong import Part, babilong_examples, name_length, parse_length, read_babi
 from core.lab.tasks.beir import Passages
-from core.lab.tasks.data import babi_folder
+from core.lab.tasks.data import babi_folder, data_folder
 from core.lab.tasks.example import Example, Noise
 from core.lab.tasks.generated import generated_examples
 from core.lab.tasks.noise import Source, read_noise
@@ -163,6 +164,16 @@ def _pooled_qa(request: Request) -> Loaded:
     return examples, 0, f"{name} ({part}), all over one pool of {n_paragraphs:,} paragraphs"
 
 
+def _corpus_qa(request: Request) -> Loaded:
+    name = request.name.removesuffix("-corpus")
+    folder = data_folder(request.data) / FOLDERS[name]
+    parts = [part for part in ("train", "train_more") if (folder / f"{part}.jsonl.gz").exists()]
+    lent = (text for part in parts for other in read_qa(name, part, request.data) for text in other.chunks)
+    examples = pooled(read_qa(name, "eval", request.data), request.name, lent, _CORPUS_SIZES[name])
+    over = f"all over {len(examples[0].chunks):,} paragraphs of the set's questions"
+    return _some(examples, request), 0, f"{name} (eval), {over}"
+
+
 def _long_qa(request: Request) -> Loaded:
     name, source = request.name.removesuffix("-long"), _books(request.part)
     part = "eval" if request.part == "test" else "train"
@@ -187,6 +198,8 @@ def _some(examples: Sequence[Example], request: Request) -> Sequence[Example]:
 
 
 _QA_STEPS = {"hotpotqa": 2, "musique": 4, "2wiki": 4, "nq": 1, "squad": 1, "clapnq": 4}
+_CORPUS_SIZES = {"hotpotqa": 9_221, "musique": 11_656, "2wiki": 6_119}
+"""Paragraphs of the corpora that HippoRAG (arXiv 2405.14831), and others after it, searched."""
 _PATH = Task(_qa, step_budget=4)
 
 TASKS: dict[str, Task] = {
@@ -197,9 +210,10 @@ TASKS: dict[str, Task] = {
     },
     "generated": Task(_generated, step_budget=4, length="20K", has_training_part=False, n=48),
     **{name: Task(_qa, step_budget=steps) for name, steps in _QA_STEPS.items()},
+    **{f"{name}-pooled": Task(_pooled_qa, step_budget=_QA_STEPS[name]) for name in _CORPUS_SIZES},
     **{
-        f"{name}-pooled": Task(_pooled_qa, step_budget=_QA_STEPS[name])
-        for name in ("hotpotqa", "musique", "2wiki")
+        f"{name}-corpus": Task(_corpus_qa, step_budget=_QA_STEPS[name], has_training_part=False)
+        for name in _CORPUS_SIZES
     },
     **{f"{name}-long": Task(_long_qa, step_budget=4, length="32K") for name in _QA_STEPS if name != "clapnq"},
 }

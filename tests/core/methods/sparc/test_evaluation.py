@@ -72,6 +72,13 @@ def test_paragraphs_are_pooled_once_and_support_is_mapped() -> None:
         assert (after.task, after.chunks) == ("made-pooled", texts)
 
 
+def test_a_pool_borrows_up_to_its_size_but_nothing_under_the_title_of_support() -> None:
+    asked = Example("a", "made", "Who?", ("Bees: a", "Hills: b"), (0,), ("a",))
+    borrowed = ("bees: other words", "Hills: b", "Rivers: c", "d", "Seas: e")
+    assert pooled([asked], "made-corpus", borrowed, 4)[0].chunks == ("Bees: a", "Hills: b", "Rivers: c", "d")
+    assert pooled([asked], "made-corpus", borrowed, 99)[0].chunks[-1] == "Seas: e"
+
+
 def test_every_method_has_a_row_a_question_and_at_most_k_chunks(rows: list[SparcRow]) -> None:
     of_one = [("vanilla", 1), ("sparc", 1), ("sparc", 3)]
     assert [(row.id, row.method, row.depth) for row in rows] == [
