@@ -42,6 +42,7 @@ _CODE_OR_COMMENT = re.compile(
       | ^(?:[ ]{4}|\t)[^\n]*+
       | \\[\\`<]
       | (?<!`)(?P<ticks>`++)(?:[^\n]|\n(?![ \t]*+\n)){1,300}?(?<!`)(?P=ticks)(?!`)
+      | ^[ ]{0,3}\{(?:%-?|\{[<%])[ ]*+(?P<shown>highlight)\b
       | (?P<comment><!--)""",
     re.VERBOSE | re.MULTILINE,
 )
@@ -98,10 +99,13 @@ def without_comments(text: str) -> str:
     'One and `<!-- three -->`'
     """
     kept, after, at = list[str](), 0, 0
-    while match := _CODE_OR_COMMENT.search(text, at):
+    final = text.rfind("<!--")  # most texts have none, and looking for code takes longer
+    while at <= final and (match := _CODE_OR_COMMENT.search(text, at)):
         at = match.end()
-        if fence := match["fence"]:
-            closing = re.compile(rf"^[ \t>]*+{re.escape(fence[0])}{{{len(fence)},}}[ \t]*+$", re.MULTILINE)
+        if match["fence"] or match["shown"]:
+            closing = _SHOWN_END
+            if fence := match["fence"]:
+                closing = re.compile(rf"^[ \t>]*+{fence[0]}{{{len(fence)},}}[ \t]*+$", re.MULTILINE)
             end = closing.search(text, at)
             at = len(text) if end is None else end.end()
         elif match["comment"]:

@@ -612,6 +612,9 @@ def test_a_link_brings_what_was_asked_and_nothing_usual_takes_its_place(
     shown = tab._shown(session, "asked in Explore ?", brought[tab.compared], None, Cuts(), *stale)
     assert not shown[tab.methods].value
     assert {tab.k, tab.size}.isdisjoint(shown)
+    stale = ("", ["bm25", "imported:gone"], "own stop", 9)  # its runs were deleted
+    shown = tab._shown(session, "asked in Explore ?", brought[tab.compared], None, Cuts(), *stale)
+    assert shown[tab.methods].value == ["bm25"]
 
 
 def test_columns_of_the_log_have_their_names_and_no_time_that_nobody_took(

@@ -274,7 +274,7 @@ def test_files_of_both_kinds_come_in_together_and_a_broken_one_takes_none_along(
     )
     (tmp_path / "ours.jsonl").write_text(json.dumps({"query": "who ?", "retrieved": [0]}))
     (tmp_path / "broken.jsonl").write_bytes(exported.read_bytes()[:2_000])
-    paths = [str(exported), str(tmp_path / "ours.jsonl"), str(tmp_path / "broken.jsonl")]
+    paths = [str(tmp_path / "broken.jsonl"), str(exported), str(tmp_path / "ours.jsonl")]
     *_, update = tab._import(documents, ExperimentsPlace(), paths)
     told = json.dumps(update[tab.import_notice])
     assert "1 run came in. The passage that was returned is in these documents." in told

@@ -164,10 +164,10 @@ class CompareTab(CompareLayout):
             return {self.header: open_documents(None, session.awaits)}
         update: Update = {}
         documents, question = taken.documents, taken.question
-        spec, chosen = documents.agent.spec, None
+        spec, stays = documents.agent.spec, not taken.is_new
         if taken.is_new:
             k, methods = self.comparisons.usual_k(documents), self.comparisons.usual(spec.name)
-            methods = chosen = [*methods, *self.comparisons.imported(documents)]
+            methods = [*methods, *self.comparisons.imported(documents)]
             update |= {self.asking.known_questions: known_questions(documents.questions), self.k: k}
             compared = replace(compared, lifted=())
         number = compared.taken and compared.taken.number
@@ -175,14 +175,14 @@ class CompareTab(CompareLayout):
             question, config = wanted.query, wanted.config
             k = min(config.step_budget, MAX_K)
             size = SAME if config.stop_threshold is None or spec.name == PLAIN else OWN_STOP
-            methods = chosen = list(dict.fromkeys([own_key(spec.name), *methods]))
+            methods, stays = list(dict.fromkeys([own_key(spec.name), *methods])), False
             update |= {self.size: size, self.k: k}
             compared = replace(compared, taken=wanted)
         compared = replace(compared, seen=taken.seen)
         return {
             **update,
             self.asking.question: question,
-            self.methods: self._choices(chosen, documents),
+            self.methods: self._choices(methods, documents, stays=stays),
             self.compared: compared,
             **self._on_controls(session, compared, cut, question, methods, size, k),
             self.header: open_documents(documents),
@@ -232,13 +232,15 @@ class CompareTab(CompareLayout):
             **self._on_controls(session, compared, cut, *controls),
         }
 
-    def _choices(self, chosen: Sequence[str] | None, documents: OpenDocuments) -> gr.CheckboxGroup:
-        """The methods that there are now. chosen: None leaves what is chosen as it is in the browser by now,
-        where a link may have brought others since.
+    def _choices(
+        self, chosen: Sequence[str] | None, documents: OpenDocuments, *, stays: bool = False
+    ) -> gr.CheckboxGroup:
+        """The methods that there are now. stays: what is chosen stays as it is in the browser by now, where a
+        link may have brought others since, unless one is gone: Gradio refuses a value that is no choice.
         """
-        keys = self.comparisons.methods(documents)
+        keys, chosen = self.comparisons.methods(documents), chosen or ()
         names = [(view.method_label(key), key) for key in keys]
-        if chosen is None:
+        if stays and {*chosen} <= {*keys}:
             return gr.CheckboxGroup(names)
         return gr.CheckboxGroup(names, value=[key for key in keys if key in chosen])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -318,21 +319,24 @@ class ExperimentsTab(ExperimentsLayout):
         files = [Path(path) for path in paths]
         exports = [file for file in files if is_export(file)]
         foreign = [file for file in files if file not in exports]
-        words, refused, count = list[str](), "", 0
-        try:
-            if foreign:
+        words, refused, count = list[str](), list[str](), 0
+        if foreign:
+            try:
                 opened = open_in_explore(self.services, session)
                 brought = self.experiments.bring(files_of(foreign), opened, on_fault=words.append)
                 words.append(f"{counted(len(brought), 'run')} came in. {found_sentence(brought)}")
-            for file in exports:
+            except UserError as error:
+                refused.append(str(error))
+        for file in exports:
+            try:
                 count += self.experiments.take_in(file, session.owner)
-        except UserError as error:  # what came in before it stays
-            refused = str(error)
+            except UserError as error:  # the next file may be better
+                refused.append(str(error))
         if count:
             words.append(f"{counted(count, 'new run')} came in.")
         elif exports and not refused:
             words.append("Nothing new came in: every run of the file is in the log already.")
-        told = [*notice(" ".join(words), "info"), *notice(refused)]
+        told = [*notice(" ".join(words), "info"), *chain.from_iterable(map(notice, refused))]
         yield {**self._shown(session, looking), self.upload: None, self.import_notice: told}
 
     def _ask(self, sql: str) -> Update:

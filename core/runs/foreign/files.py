@@ -166,9 +166,9 @@ class _Parts:
     fault: BadRequest | None = None
     """Why the first of those was left out."""
 
-    def leave_out(self, fault: BadRequest, n: int = 1) -> None:
+    def leave_out(self, fault: BadRequest) -> None:
         """Raises BadRequest where too much was."""
-        self.n_left_out += n
+        self.n_left_out += 1
         self.fault = self.fault or fault
         if self.n_left_out > MAX_RUNS:
             raise self.fault
@@ -297,12 +297,13 @@ def _objects(content: str, name: str, parts: _Parts) -> list[Any]:
             found.append(value)
     except (ValueError, RecursionError) as error:
         fault = BadRequest(f"{name} is no valid JSON ({str(error)[:100]}); correct it")
-        rest = [line for line in content[at:].split("\n") if line.strip()]
-        lines = [value for line in rest if isinstance(value := _read(line), dict)]
-        found += lines
+        for line in filter(str.strip, content[at:].split("\n")):
+            if isinstance(value := _read(line), dict):
+                found.append(value)
+            else:
+                parts.leave_out(fault)
         if not found:
             raise fault from error
-        parts.leave_out(fault, len(rest) - len(lines))
     if isinstance(found[0], dict) and _is_frame(found[0]):
         raise BadRequest(
             f'{name} is a data frame by columns or index; write it with to_json(orient="records")'

@@ -15,7 +15,7 @@ from typing import TypeVar
 from core.base.errors import LogError
 from core.runs.log.database import Connection, Database
 from core.runs.log.inbox import inbox_of
-from core.runs.log.lock import LogOwned, lock_as_reader
+from core.runs.log.lock import READER_PATIENCE, lock_as_reader
 from core.runs.log.migrations import VERSION, version_of
 from core.runs.log.queries import RunReader
 from core.runs.log.store import ExperimentLog, snapshot_of
@@ -79,21 +79,22 @@ def open_reader(path: Path) -> LogReader:
     try:
         with ExperimentLog.open(path) as log:  # brings the file up to date, or says who owns it
             log.import_inbox()  # of processes that wrote while another one did, before any app finds it
-    except LogOwned:
+    except LogError:  # somebody owns it, or it can't be written: what is in it can be read all the same
         if outdated:
             raise
     return _open(path)
 
 
 def _open(path: Path) -> LogReader:
-    lock = lock_as_reader(path)
+    snapshot, deadline = snapshot_of(path), time.monotonic() + READER_PATIENCE
+    while (lock := lock_as_reader(path)) is None and not snapshot.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)  # another reader may be taking in the inbox
     if lock is not None:
         try:
             return LogReader(Database(path, read_only=True), lock, 0.0)
         except BaseException:
             os.close(lock)
             raise
-    snapshot = snapshot_of(path)
     try:
         age = max(0.0, time.time() - snapshot.stat().st_mtime)
     except FileNotFoundError as error:

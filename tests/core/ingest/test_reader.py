@@ -480,6 +480,10 @@ of 1902 -->, `<!-- paid -->` at the pier. \\<!-- no comment -->
 
     <!-- kept, too -->
 
+{% highlight html %}
+<!-- as code of Jekyll is -->
+{% endhighlight %}
+
 ~~~
 <!-- and this
 ~~~

@@ -14,6 +14,7 @@ import pytest
 
 from core.base.errors import LogError, RunNotFound
 from core.runs.log import ExperimentLog, InboxLog, open_log, open_reader
+from core.runs.log import reader as reader_module
 from core.runs.log.lock import LogOwned
 from core.runs.log.store import snapshot_of
 from tests.conftest import COUNTS, RecordAttack
@@ -95,8 +96,11 @@ def test_a_run_that_came_in_twice_is_there_once(log: ExperimentLog, path: Path) 
     assert log.search(owner=None).total == 1
 
 
-def test_readers_see_the_snapshot_while_the_log_is_owned(path: Path, owner: Owner) -> None:
+def test_readers_see_the_snapshot_while_the_log_is_owned(
+    path: Path, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = owner.ask("run")
+    monkeypatch.setattr(reader_module, "READER_PATIENCE", 0.1)
     with pytest.raises(LogError, match="no snapshot yet"):
         open_reader(path)
     owner.ask("snapshot")
@@ -122,6 +126,30 @@ def test_a_reader_takes_in_what_waits_where_nobody_owns_the_log(path: Path) -> N
     with open_reader(path) as reader:
         assert (reader.notice, reader.get(record.run_id).n_steps) == (None, 3)
     assert list(Path(f"{path}.inbox").iterdir()) == []
+
+
+def test_a_reader_waits_for_one_that_takes_in_the_inbox(path: Path) -> None:
+    with ExperimentLog.open(path) as log:
+        log_run(log, make_record())
+        closing = threading.Timer(0.2, log.close)
+        closing.start()
+        with open_reader(path) as reader:
+            assert (reader.notice, reader.search(owner=None).total) == (None, 1)
+        closing.join()
+
+
+def test_where_nothing_can_be_taken_in_the_log_is_read_all_the_same(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ExperimentLog.open(path).close()
+    log_run(InboxLog(path), make_record())
+
+    def refuse(_: Path) -> ExperimentLog:
+        raise LogError("the file may be read only")
+
+    monkeypatch.setattr(ExperimentLog, "open", refuse)
+    with open_reader(path) as reader:
+        assert (reader.notice, reader.search(owner=None).total) == (None, 0)
 
 
 def test_a_reader_closed_twice_closes_nothing_of_others(path: Path) -> None:
