@@ -45,9 +45,9 @@ SAMPLES = list_samples() if CAMPAIGN else list_samples()[:1]
 PART = slice(None) if CAMPAIGN else slice(15_000, 55_000)
 """Of the first sample: that of `make test` holds what seven questions need, three of them three hops."""
 AGENT_OF = {".txt": "narrative", ".md": "multi-hop", ".html": "multi-hop"}
-LEAST_RIGHT = {"river-chronicle.txt": 8, "harbour-almanac.html": 5, "beacon-handbook.md": 2}
-"""Questions of each sample, of nine or ten, whose whole support is found: the handbook's chains are beyond
-multi-hop so far.
+LEAST_RIGHT = {"river-chronicle.txt": 8, "harbour-almanac.html": 6, "beacon-handbook.md": 3}
+"""Questions of each sample, of nine or ten, whose whole support is found: behind half of the handbook's
+chains multi-hop stops too early.
 """
 LEAST_FOUND = {"river-chronicle.txt": 10, "harbour-almanac.html": 7, "beacon-handbook.md": 8}
 """The same with what the app opens a document under by itself, of ten, nine and ten; what is missing are
