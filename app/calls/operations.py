@@ -221,7 +221,8 @@ class Operations:
         sources = [name for name, value in given.items() if value]
         if len(sources) != 1:
             raise BadRequest(
-                f"{' and '.join(sources) or 'nothing'} {'are' if sources else 'is'} given to open; give one of text, content, sample and run_id"
+                f"{' and '.join(sources) or 'nothing'} {'are' if sources else 'is'} given to open; give one of"
+                " text, content, sample and run_id"
             )
         if run_id:
             if agent or chunker or max_tokens or encoding or keep_side_matter:

@@ -188,13 +188,13 @@ def _text(data: bytes, ending: str, source: _Source) -> Document:
     if ending in _JSON:
         json, text = text, _unescaped(text)
         notices = moved(notices, lambda at: len(_unescaped(json[:at])))
+    if ending in _ROWS and (items := rows_to_markdown(text)) is not None:
+        notices = (*notices, Notice("Each row was written as an item, with the names of its columns."))
+        return _document(items, "markdown", notices, source)
     kind = kind or _kind_of(text)
     if kind == "markdown":
         markdown, text = text, without_comments(text)
         notices = moved(notices, lambda at: min(len(text), len(without_comments(markdown[:at]))))
-    if ending in _ROWS and (items := rows_to_markdown(text)) is not None:
-        text, kind = items, "markdown"
-        notices = (*notices, Notice("Each row was written as an item, with the names of its columns."))
     return _document(text, kind, notices, source)
 
 
