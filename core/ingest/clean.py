@@ -16,13 +16,7 @@ from bs4 import BeautifulSoup
 
 from core.ingest.fields import show_values
 from core.ingest.formulas import write_formulas
-from core.ingest.hidden import (
-    STRIKING_STYLE,
-    join_cut_off,
-    keep_only_words,
-    mark_hidden,
-    styled_classes,
-)
+from core.ingest.hidden import join_cut_off, keep_only_words, mark_hidden
 from core.ingest.inline import name_lifted
 from core.ingest.markdown import simplify
 from core.ingest.side_matter import SIDE_MATTER, STRUCK, SideMatter, kinds_of, n_words
@@ -40,7 +34,6 @@ _DROPPED = frozenset(
 _UNREAD_NAMES = frozenset(["option", "textarea", "svg", "map"])
 """Those of them whose words people see."""
 _UNREAD = "Drawings and fields of forms"
-_STRIKING_NAMES = frozenset(["line-through", "strikethrough"])
 _PAGE_MARK = re.compile(r"page-?break(?![\w-])|\bpage-?n(?:um(?:ber)?|o)\b", re.IGNORECASE)
 _PAGE_NUMBER = re.compile(
     r"[\s\[({]*(?:p(?:g|age|\.)?\.?\s*)?(?:\d{1,5}|[ivxlc]{1,8})?[\s\])}]*", re.IGNORECASE
@@ -54,12 +47,11 @@ def clean(soup: BeautifulSoup, *, keep_side_matter: bool = False, from_office: b
     _drop_page_marks(soup)
     write_formulas(soup)
     name_lifted(soup)
-    struck = _STRIKING_NAMES | styled_classes(soup, STRIKING_STYLE)
     mark_hidden(soup)
     join_cut_off(soup)
     keep_only_words(soup)
     show_values(soup)
-    side_matter = SideMatter(soup, struck)
+    side_matter = SideMatter(soup)
     left_out = Counter[str]()
     for tag in tags_named(soup, _DROPPED):
         if tag.name in _UNREAD_NAMES:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from io import BytesIO
 
 from defusedxml import DefusedXmlException  # type: ignore[import-untyped]
 
 from core.base.errors import BadDocument
 from core.base.types import Notice
-from core.ingest.converted import Converted, Format, moved
+from core.ingest.converted import Converted, Format
 from core.ingest.docx import read_docx
 from core.ingest.epub import read_epub
 from core.ingest.html import read_html
@@ -55,18 +56,13 @@ def convert(
         raise BadDocument(
             f"{name} is damaged or no {kind}; open it in its program, save it again and open that"
         ) from None
-    return _tidied(converted, name)
-
-
-def _tidied(converted: Converted, name: str) -> Converted:
-    """Without runs of blank lines and form feeds. Raises BadDocument if too much is left."""
     markdown = _tidy(converted.markdown)
     check_bound(f"{name} has", len(markdown), MAX_CONVERTED_CHARACTERS, "characters of text")
-    notices = moved(converted.notices, lambda at: len(_tidy(converted.markdown[:at])))
-    return Converted(markdown, converted.title, notices)
+    return replace(converted, markdown=markdown)
 
 
 def _tidy(markdown: str) -> str:
+    """Without runs of blank lines and form feeds."""
     text = markdown.replace("\f", "\n").replace("\0", " ")
     return _BLANK_LINES.sub("\n\n", _LINE_END_BLANKS.sub("", text)).strip()
 

@@ -19,7 +19,7 @@ class Converted:
     title: str = ""
     """What the metadata or the title element say, unchecked; may be empty."""
     notices: tuple[Notice, ...] = ()
-    """Their places are characters of `markdown`."""
+    """On all of it: none has a place."""
     json_ld: tuple[Any, ...] = ()
     """Parsed JSON-LD objects of an HTML page, in page order."""
 

@@ -92,13 +92,14 @@ def decode(
         if data.startswith(mark):
             return _replacing(data[len(mark) :], marked, name)
     _check_is_text(data, name)
-    if encoding and (not _is_utf8(data) or _is_jis(data)):
+    flaw = _flaw(data)
+    if encoding and (flaw is not None or _is_jis(data)):
         return _replacing(data, codec_of(encoding) or "utf-8", name)
-    if is_html and not data.isascii() and _is_utf8(data):
+    if is_html and not data.isascii() and flaw is None:
         return _replacing(data, "utf-8", name)  # whatever the page declares
     declared = (_XML_ENCODING.match(data) or _HTML_ENCODING.search(_read_of(data))) if is_html else None
     named = codec_of(declared[1].decode("ascii")) if declared else None
-    return _replacing(data, named, name) if named else _decode_undeclared(data, name, is_html=is_html)
+    return _replacing(data, named, name) if named else _decode_undeclared(data, name, flaw, is_html=is_html)
 
 
 def _read_of(data: bytes) -> bytes:
@@ -106,12 +107,13 @@ def _read_of(data: bytes) -> bytes:
     return _UNREAD.sub(b"", data[:_CLEANED_BYTES]) + data[_CLEANED_BYTES:_DECLARED_BYTES]
 
 
-def _is_utf8(data: bytes) -> bool:
+def _flaw(data: bytes) -> UnicodeDecodeError | None:
+    """The first that keeps bytes from being UTF-8."""
     try:
         data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    except UnicodeDecodeError as error:
+        return error
+    return None
 
 
 def _is_jis(data: bytes) -> bool:
@@ -187,26 +189,22 @@ def _replacing(data: bytes, encoding: str, name: str) -> tuple[str, tuple[Notice
     return text, (Notice(sentence, text.find("\ufffd")),)
 
 
-def _decode_undeclared(data: bytes, name: str, *, is_html: bool) -> tuple[str, tuple[Notice, ...]]:
-    """UTF-8, unless none of it is sound beyond ASCII, or more is broken than sound: then the best guess."""
+def _decode_undeclared(
+    data: bytes, name: str, flaw: UnicodeDecodeError | None, *, is_html: bool
+) -> tuple[str, tuple[Notice, ...]]:
+    """UTF-8, unless none of it is sound beyond ASCII, or more is broken than sound: then the best guess. A
+    last character of which two bytes or more are left is no reason for one.
+    """
     text = data.decode("utf-8", "replace")
     broken = text.count("\ufffd")
     sound = len(text) - broken - len(text.encode("ascii", "ignore"))
-    if (broken > (max(2, sound) if sound else 0) and not _is_cut(data)) or _is_jis(data):
+    is_cut = flaw and flaw.reason == "unexpected end of data" and flaw.start < len(data) - 1
+    if (broken > (max(2, sound) if sound else 0) and not is_cut) or _is_jis(data):
         guess = _guess(data, is_html=is_html)
         guessed, notices = _replacing(data, guess, name)
         told = f"It is not UTF-8 and was read as {guess}, a guess: choose another if letters are wrong."
         return guessed, (Notice(told), *notices)
     return _replacing(data, "utf-8", name)
-
-
-def _is_cut(data: bytes) -> bool:
-    """Whether all that keeps it from being UTF-8 is a last character of which two bytes or more are left."""
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        return error.reason == "unexpected end of data" and error.start < len(data) - 1
-    return False
 
 
 _TAG = re.compile(rb"<[^<>]*+>")

@@ -11,6 +11,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
@@ -57,6 +58,7 @@ _DRAWN = frozenset(W + name for name in ("drawing", "pict", "object"))
 _NOTES = {f"{W}footnoteReference": "footnotes", f"{W}endnoteReference": "endnotes"}
 _STYLE_MAP = "p[style-name='Title'] => h1:fresh"
 _HEADING_NAME = re.compile(r"heading ([1-9])", re.IGNORECASE)
+_DEEP_LIST = re.compile(r"list (?:bullet|number) ([2-5])", re.IGNORECASE)
 _MOST_HEADING = 6
 _MARK = re.compile("\ue000(\\d)\ue001([^\ue002]*)\ue002")
 """What a numbered paragraph begins with until lists are built: level and label."""
@@ -166,6 +168,7 @@ class _Package:
         body = self._document.find(f"{W}body")
         if body is not None:
             margins = list(self._margins())
+            _join_drop_caps(body)
             self._walk(body)
             for text in reversed(margins):
                 body.insert(0, _paragraph(text))
@@ -252,6 +255,8 @@ class _Package:
             return self._alternative(element)
         if tag in _DRAWN:
             return self._drawn(element)
+        if tag == f"{W}altChunk":  # a file of another format within the text
+            self._left_out[_EMBEDDED] += 1
         if tag in (f"{W}del", f"{W}moveFrom") and parent.tag not in (f"{W}rPr", f"{W}trPr", f"{W}pPr"):
             texts = (text.text or "" for text in element.iter(f"{W}delText"))
             self._left_out[_DELETED] += sum(len(text.split()) for text in texts)
@@ -295,12 +300,19 @@ class _Package:
         self._walk(paragraph)
         beside, self._beside = self._beside, outer
         if label is not None and label[1]:
-            mark = _run(f"\ue000{label[0]}\ue001{label[1].replace(chr(0xE002), '')}\ue002")
+            level = label[0] or self._depth_of(properties)
+            mark = _run(f"\ue000{level}\ue001{label[1].replace(chr(0xE002), '')}\ue002")
             paragraph.insert(0 if properties is None else 1 + list(paragraph).index(properties), mark)
         if self._mark_heading(properties):
             return [_paragraph(text) for text in beside]
         paragraph.extend(_run(f" {text}") for text in beside)
         return []
+
+    def _depth_of(self, properties: Element | None) -> int:
+        """How deep the style of a list says that its items are: "List Bullet 2" one level."""
+        named = next((style.name for _, style in self._styles.chain(value_of(properties, "pStyle"))), "")
+        deep = _DEEP_LIST.fullmatch(named)
+        return int(deep[1]) - 1 if deep else 0
 
     def _mark_heading(self, properties: Element | None) -> bool:
         """Gives a paragraph that its outline level makes a heading the style of one; whether it is."""
@@ -437,6 +449,16 @@ def _read_through(element: Element) -> None:
         element[:] = sorted(element, key=lambda child: child.get("reading", ""))
     element.set("reading", "1" if element.tag == f"{W}rt" else "")
     element.tag = _GROUP
+
+
+def _join_drop_caps(body: Element) -> None:
+    """Puts a large first letter, which has a paragraph of its own, before the rest of its word."""
+    for letter, paragraph in pairwise(list(body)):
+        frame = letter.find(f"{W}pPr/{W}framePr")
+        if frame is not None and frame.get(f"{W}dropCap", "none") != "none" and paragraph.tag == f"{W}p":
+            at = int(paragraph.find(f"{W}pPr") is not None)
+            paragraph[at:at] = letter.findall(f"{W}r")
+            body.remove(letter)
 
 
 def _emptied(control: Element) -> list[Element]:

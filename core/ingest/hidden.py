@@ -27,8 +27,7 @@ _UNSEEN = re.compile(
 _PLACED = re.compile(r"position\s*:\s*(?:absolute|fixed)", re.IGNORECASE)
 _SIZELESS = re.compile(r"font-size\s*:\s*0(?:px)?\s*(?:[;!]|\Z)", re.IGNORECASE)
 STRIKING_STYLE = re.compile(r"text-decoration[\w-]{0,20}\s{0,20}:[^;]{0,100}?line-through", re.IGNORECASE)
-_STRIKING_CLASS = "text-decoration-line-through"
-_STRUCK_CLASS = "line-through"
+STRUCK_CLASS = "line-through"
 _MARK = re.compile(r"[.#]-?[_a-z][\w-]*+", re.IGNORECASE)
 _PART = re.compile(r"([a-z][a-z0-9]*+)?((?:[.#]-?[_a-z][\w-]*+)*+)", re.IGNORECASE)
 _MAX_SELECTOR = 200
@@ -37,7 +36,6 @@ _MAX_SELECTORS = 20_000
 _MAX_STEPS = 500_000
 """Elements held against the selectors of a style; none matches behind them."""
 _CSS_PART = re.compile(r"([^{}]*+)([{}])")
-_SIMPLE_CLASS = re.compile(r"[a-z]*\d?\.(-?[_a-z][\w-]*)", re.IGNORECASE)
 _SPOKEN_CLASS = re.compile(r"visually-?hidden|(?<![a-z])sr-only|screen-?reader-text", re.IGNORECASE)
 _DOTS = frozenset(["...", "…", "[...]", "[…]"])
 _MAX_ABBREVIATION = 6
@@ -84,17 +82,6 @@ def _rules(soup: BeautifulSoup) -> Iterator[_Rule]:
                 opened.append(part[1].strip())
             elif opened and not (selectors := opened.pop()).startswith("@"):
                 yield selectors, part[1], not any(outer.startswith("@") for outer in opened)
-
-
-def styled_classes(soup: BeautifulSoup, style: re.Pattern[str]) -> frozenset[str]:
-    """Names of classes whose elements a page styles so, in print and on all screens."""
-    return frozenset(
-        match[1]
-        for selectors, body, always in _rules(soup)
-        if always and style.search(body)
-        for selector in selectors.split(",")
-        if (match := _SIMPLE_CLASS.fullmatch(selector.strip()))
-    )
 
 
 def _parts(selector: str) -> tuple[_Part, ...]:
@@ -162,6 +149,11 @@ class _Styles:
         return not waiting
 
 
+def styled(soup: BeautifulSoup, style: re.Pattern[str]) -> set[int]:
+    """Ids of the elements that a page styles so, in print and on all screens."""
+    return _Styles(soup, list(_rules(soup)), style.search, frozenset()).found
+
+
 def _marks_of(tag: Tag) -> frozenset[str]:
     classes = (f".{name}" for name in tag.get_attribute_list("class") if name)
     return frozenset([*classes, f"#{tag.get('id', '')}"])
@@ -188,8 +180,8 @@ def mark_hidden(soup: BeautifulSoup) -> None:
             tag["class"] = AttributeValueList([*classes, "sr-only"])
             if tag.name not in HEADINGS:
                 tag[_HIDDEN] = ""
-        elif id(tag) in struck or _STRIKING_CLASS in classes:
-            tag["class"] = AttributeValueList([*classes, _STRUCK_CLASS])
+        elif id(tag) in struck:
+            tag["class"] = AttributeValueList([*classes, STRUCK_CLASS])
 
 
 def _is_unseen(style: str) -> bool:

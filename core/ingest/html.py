@@ -17,8 +17,8 @@ from core.ingest.tables import name_signs
 
 _MAX_INNER_PAGES = 2
 """Levels of pages within pages that are read."""
-_LINK_SIGNS = " ¶§🔗\u200b"
-"""Beside a heading, what links to it."""
+_LINK_SIGNS = " ¶🔗\u200b"
+"""Beside a heading, what links to it; so does § behind it, before it that is a word."""
 _JSON_LD_TYPE = re.compile(r"^\s*application/ld\+json", re.IGNORECASE)
 
 _MAIL_CODE = re.compile(r"(?:[0-9a-f]{2}){4,200}", re.IGNORECASE)
@@ -99,6 +99,7 @@ def _address(code: str) -> str:
 def _title(soup: BeautifulSoup) -> str:
     for name in ("title", "h1"):
         title_tag = next((tag for tag in tags_named(soup, (name,)) if tag.find_parent("svg") is None), None)
-        if title_tag is not None and (text := " ".join(title_tag.get_text(" ").split()).strip(_LINK_SIGNS)):
-            return text
+        words = "" if title_tag is None else " ".join(title_tag.get_text(" ").split())
+        if title := words.lstrip(_LINK_SIGNS).rstrip(f"§{_LINK_SIGNS}"):
+            return title
     return ""

@@ -16,7 +16,7 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PageElement
 
 from core.ingest.formulas import raised
-from core.ingest.hidden import styled_classes
+from core.ingest.hidden import styled
 from core.ingest.soup import HEADINGS, LOOK_AROUND, class_of, elements, hollow, tags_named, whole_words
 
 _LINES = HEADINGS | frozenset(
@@ -28,7 +28,7 @@ _STRONG = frozenset(["strong", "b", "em"])
 _APART = _STRONG | {"span", "time", "mark", "small", "cite", "address", "a"}
 _LABEL_END = frozenset(":.)]")
 _OPENING = "\"'“‘„«([{"
-_ITEM_LABEL = re.compile(r"[(\[]?(?:\d+|[a-zA-Z]|[ivxIVX]+)[.)\]]")
+ITEM_LABEL = re.compile(r"[(\[]?(?:\d+|[a-zA-Z]|[ivxIVX]+)[.)\]]")
 _ENDS = frozenset("!?.:;,)]%")
 _STYLING_NAME = re.compile(
     r"\d|(?<![a-z])(?:\w{1,2}(?![\w-])|bold|ital|emph|strong|under|colou?r|high|match|mark|font|text|style|span"
@@ -45,6 +45,8 @@ _HEAD_NAME = whole_words(
 """Classes of what stands before words without being one of them."""
 _TAIL_NAME = whole_words(r"badge|pill|chip|label|count(?:er)?|side-?note|foot-?note(?!-?ref)|unit|time|date")
 _LIFTING_STYLE = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.IGNORECASE)
+_WORD_LABEL = re.compile(r"mso-list\s*:\s*Ignore", re.IGNORECASE)
+"""What Word writes before an item of a list, with a letter of a font of signs as its bullet."""
 _SUPER = re.compile(r"vertical-align\s*:\s*super\b", re.IGNORECASE)
 _SUB = re.compile(r"vertical-align\s*:\s*sub\b", re.IGNORECASE)
 _LIST_TYPES = {"a": "lower-?(?:alpha|latin)", "A": "upper-?(?:alpha|latin)", "i": "lower-?roman"}
@@ -88,12 +90,18 @@ _BEFORE = 20
 
 
 def name_lifted(soup: BeautifulSoup) -> None:
-    """Makes `sup` and `sub` of what only a style or template lifts, and gives lists their style's type."""
+    """Makes `sup` and `sub` of what only a style or template lifts, and gives lists their style's type and
+    items of Word their marks.
+    """
     lifted = {
-        "sup": styled_classes(soup, _SUPER) | {"superscript", "sup", "exponent"},
-        "sub": styled_classes(soup, _SUB) | {"subscript"},
+        "sup": (styled(soup, _SUPER), {"superscript", "sup", "exponent"}),
+        "sub": (styled(soup, _SUB), {"subscript"}),
     }
     for tag in tags_named(soup, ("span", "font", "a")):
+        if _WORD_LABEL.search(str(tag.get("style", ""))):
+            label = tag.get_text().strip()
+            tag.string = f"{label} " if len(label) > 1 or label.isdecimal() else "- "
+            continue
         style = _LIFTING_STYLE.search(str(tag.get("style", "")))
         classes = class_of(tag)
         part = {"num": "sup", "den": "sub"}.get(classes)
@@ -104,9 +112,9 @@ def name_lifted(soup: BeautifulSoup) -> None:
             if isinstance(stroke := tag.next_sibling, Tag) and stroke.get_text().strip() in _STROKES:
                 stroke.attrs = {}  # often for screen readers alone
         else:
-            name = next((name for name, known in lifted.items() if known & set(classes.split())), None)
-            if name is not None and _is_little(tag):
-                _lift(tag, name)
+            for name, (found, known) in lifted.items():
+                if (id(tag) in found or not known.isdisjoint(classes.split())) and _is_little(tag):
+                    _lift(tag, name)
     _type_lists(soup)
 
 
@@ -129,13 +137,13 @@ def _is_little(tag: Tag) -> bool:
 def _type_lists(soup: BeautifulSoup) -> None:
     lists = tags_named(soup, ("ol",))
     looked_up = _LIST_STYLES if any(tag.get("class") for tag in lists) else {}
-    styles = {name: kind for kind, style in looked_up.items() for name in styled_classes(soup, style)}
+    styles = {kind: styled(soup, style) for kind, style in looked_up.items()}
     for tag in lists:
         style = str(tag.get("style", ""))
         kind = next((kind for kind, shown in _LIST_STYLES.items() if shown.search(style)), None)
         classes = class_of(tag).split()
         if kind is None:
-            kind = next((styles[name] for name in classes if name in styles), None)
+            kind = next((kind for kind, found in styles.items() if id(tag) in found), None)
         if kind is None and tag.get("type") is None:
             named = ((kind, name) for kind in _LIST_CLASSES for name in classes)
             kind = next((kind for kind, name in named if _LIST_CLASSES[kind].fullmatch(name)), None)
@@ -333,7 +341,7 @@ def set_apart(soup: BeautifulSoup) -> None:
             continue
         text, next_text = tag.get_text(), neighbour.get_text()
         before, behind = text[-1:], next_text[:1]
-        if before in _LABEL_END and not _ITEM_LABEL.fullmatch(next_text):
+        if before in _LABEL_END and not ITEM_LABEL.fullmatch(next_text):
             next_text = next_text.lstrip(_OPENING)
             behind = next_text[:1]
         are_custom = "-" in tag.name and "-" in neighbour.name
@@ -420,7 +428,7 @@ def _is_label(text: str, next_text: str) -> bool:
     before = text[-2:-1]
     if before.isdigit() and behind.isdigit() and sign in ":.":
         return False
-    if sign == ":" or _ITEM_LABEL.fullmatch(text):
+    if sign == ":" or ITEM_LABEL.fullmatch(text):
         return behind.isdigit() or sign != "." or before.isdigit() or next_text[1:2].islower()
     return behind.isdigit() or (behind.isupper() and (sign != "." or len(text) > 2))
 

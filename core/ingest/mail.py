@@ -29,7 +29,7 @@ _TYPE = re.compile(
     rb"^content-(?:type|disposition|transfer-encoding):[^\n]*+(?:\n[ \t][^\n]*+)*+",
     re.IGNORECASE | re.MULTILINE,
 )
-_SHOWN = ("Subject", "From", "To", "Date")
+_SHOWN = ("Subject", "From", "To", "Cc", "Date")
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _READ = ("text/plain", "text/html", "text/css")
 

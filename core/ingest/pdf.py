@@ -31,6 +31,7 @@ from core.ingest.pdf_layout import (
     in_order,
     joined,
     pieces_of,
+    runs_leftward,
     stacks_of,
     starts_item,
     usual_size,
@@ -52,8 +53,9 @@ _NUMBERED = re.compile(r"(?:\d{1,2}(?:\.\d{1,2}){0,4}\.?|[A-Z]\.|\([a-z]\)) ")
 _NOTE_SIZE = 0.92
 _HEADING_SIZE = 1.13
 _MOST_HEADING = 150
-_BULLET = re.compile(r"[•◦○◯●▪■□►➢‣·*–—]\s+")
+_BULLET = re.compile(r"\A[•◦○◯●▪■□►➢‣·*–—]\s+")
 _MARKUP = re.compile(r"(?m)^(#{1,6}\s|>|```|~~~|={3,}$|-{2,}$)")
+_MOST_PANELS = 4
 _NAMED = 8
 """Pages and names that a notice lists."""
 
@@ -220,7 +222,13 @@ def _items(page: Page, number: int, usual: float, *, typed: bool) -> list[_Item]
 
 
 def _blocks(words: list[Word], rules: Sequence[Rule], *, typed: bool) -> list[Region]:
-    """Ruled tables and boxes, code, tables without rules, and stacks of text."""
+    """Ruled tables and boxes, code, tables without rules, and stacks of text; panels as boxes of them."""
+    edges = [rule for rule in rules if rule.ends_panel][:_MOST_PANELS]
+    rules = [rule for rule in rules if not rule.ends_panel]
+    for i, edge in enumerate(edges, 1):
+        sides = [[word for word in words if (word.x0 < edge.x0) is is_left] for is_left in (True, False)]
+        if all(sides) and not any(word.x0 < edge.x0 < word.x1 for word in words):
+            return [_side(side, [*rules, *edges[i:]], typed=typed) for side in sides]
     blocks: list[Region] = []
     left = words
     for grid in grids_of(rules):
@@ -246,10 +254,20 @@ def _blocks(words: list[Word], rules: Sequence[Rule], *, typed: bool) -> list[Re
     return [*blocks, *code, *tables, *map(Region.of, stacks)]
 
 
+def _side(words: list[Word], rules: Sequence[Rule], *, typed: bool) -> Region:
+    """What stands in a panel or beside it."""
+    top, bottom = min(w.base - w.size for w in words), max(w.base for w in words)
+    inside = in_order(_blocks(words, rules, typed=typed))
+    return Region("box", min(w.x0 for w in words), top, max(w.x1 for w in words), bottom, inside=inside)
+
+
 def _of_block(block: Region) -> Iterator[_Item]:
     span = (block.x0, block.x1)
     if block.kind == "table":
-        yield _Item("table", "", rows=block.rows, has_header=block.has_header, span=span)
+        rows = block.rows
+        if runs_leftward(word for row in rows for cell in row for word in cell.split()):
+            rows = [row[::-1] for row in rows]
+        yield _Item("table", "", rows=rows, has_header=block.has_header, span=span)
     elif block.kind == "code":
         yield _Item("code", code_of(block.pieces), span=span)
     elif block.kind == "box":
@@ -263,31 +281,38 @@ def _paragraphs(block: Region) -> Iterator[_Item]:
     """A stack cut where a paragraph, an item of a list or a note begins."""
     pieces = block.pieces
     reads_on = flows(pieces)
-    left, right = min(p.x0 for p in pieces), max(p.x1 for p in pieces)
-    indented = [piece.x0 >= left + 0.8 * piece.size for piece in pieces]
+    is_turned = runs_leftward(word.text for piece in pieces for word in piece.words)
+    edges = [(-piece.x1, -piece.x0) if is_turned else (piece.x0, piece.x1) for piece in pieces]
+    left = min(begin for begin, _ in edges)
+    indented = [begin >= left + 0.8 * piece.size for piece, (begin, _) in zip(pieces, edges, strict=True)]
     shows_indents = 0 < sum(indented) <= len(pieces) / 2
     begun = 0
     for i in range(1, len(pieces) + 1):
-        if i < len(pieces) and not _begins(pieces, begun, i, right, shows_indents=shows_indents):
+        if i < len(pieces) and not _begins(pieces, edges, begun, i, shows_indents=shows_indents):
             continue
         part = pieces[begun:i]
         yield _paragraph(part, block, reads_on=reads_on or (len(part) < len(pieces) and flows(part)))
         begun = i
 
 
-def _begins(pieces: list[Piece], begun: int, i: int, right: float, *, shows_indents: bool) -> bool:
+def _begins(
+    pieces: list[Piece], edges: list[tuple[float, float]], begun: int, i: int, *, shows_indents: bool
+) -> bool:
+    """Whether a paragraph begins at a line. `edges`: where lines begin and end, as one reads."""
     piece, last, first = pieces[i], pieces[i - 1], pieces[begun]
-    if starts_item(piece.text) and (piece.x0 <= first.x0 + 4 * piece.size):
+    begin, begin_before, first_begin = edges[i][0], edges[i - 1][0], edges[begun][0]
+    if starts_item(piece.text) and begin <= first_begin + 4 * piece.size:
         return not piece.goes_on or starts_item(first.text) or last.ends
     if _NOTE.match(piece.text) and _NOTE.match(first.text) and last.ends:
         return True
     if last.text.endswith("...") or re.search(r"\.\.\. ?[\divxlc]+$", last.text):
         return True
     if starts_item(first.text):
-        return piece.x0 < first.x0 + 0.3 * piece.size and last.ends and not piece.goes_on
-    if shows_indents and piece.x0 > last.x0 + 0.8 * piece.size and not piece.goes_on:
+        return begin < first_begin + 0.3 * piece.size and last.ends and not piece.goes_on
+    if shows_indents and begin > begin_before + 0.8 * piece.size and not piece.goes_on:
         return True
-    had_room = last.x1 + piece.words[0].x1 - piece.words[0].x0 + 0.6 * piece.size < right
+    word = piece.words[0 if begin == piece.x0 else -1]
+    had_room = edges[i - 1][1] + word.x1 - word.x0 + 0.6 * piece.size < max(end for _, end in edges)
     return had_room and last.ends and not piece.goes_on
 
 
@@ -425,7 +450,7 @@ def _written(items: list[_Item], usual: tuple[float, bool], known: Counter[str],
         elif _is_bold_heading(item, usual[1]):
             text = "#" * min(1 + len(sizes), 5) + " " + " ".join(item.text.split())
         elif item.kind == "list":
-            text = _BULLET.sub("- ", item.text, count=1)
+            text = _BULLET.sub("- ", item.text)
         else:
             text = _MARKUP.sub(r"\\\1", item.text)
         text = text.replace("\u00ad", "")

@@ -10,20 +10,24 @@ between.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median
 from typing import Literal
 
+from core.ingest.limits import MAX_COLUMNS
 from core.ingest.pdf_page import Rule, Word, is_leftward
 
 SURE_GAP = 2.2
 """Ems between words from which they are in two columns; narrower ones need other lines that show a gutter."""
 _MAYBE_GAP = 0.55
 _GUTTER = 0.5
+_MOST_BETWEEN = 4
+"""Lines of other columns between two lines of one."""
 _PITCH = 1.75
 """Ems from line to line of a stack, where the page's own lines don't lie farther apart."""
 _MOST_ORDERED = 150
@@ -41,6 +45,12 @@ _LEADERS = re.compile(r"(?: ?[.·…_]){5,}")
 BROKEN = "\ufdd0"
 """In the place of a hyphen at a line's end, until the whole document says whether the word has it."""
 _HYPHENED = re.compile(r"[^\W\d_](?:[^\W_]|-)*-$")
+_SIGNED = re.compile(r"\A([.,:;!?()\[\]{}«»…–—-]*)(.*?)([.,:;!?()\[\]{}«»…–—-]*)\Z")
+_MIRRORED = str.maketrans("()[]{}«»<>", ")(][}{»«><")
+_NO_BLANK = 0.13
+"""Ems between two words that no blank parts."""
+_SUSPENDED = re.compile(r"(?:and|und|oder|bzw|och|eller)\b")
+"""Behind the first half of "two- and three-year" the hyphen is the word's own."""
 
 
 @dataclass
@@ -85,9 +95,10 @@ class Piece:
 
     @cached_property
     def text(self) -> str:
-        words = _in_writing_order(self.words)
-        text = "".join(word.text if i == 0 or word.glued else f" {word.text}" for i, word in enumerate(words))
-        return _LEADERS.sub(" ...", text)
+        if runs_leftward(word.text for word in self.words):
+            return _LEADERS.sub(" ...", _read_leftward(self.words))
+        parts = (word.text if i == 0 or word.glued else f" {word.text}" for i, word in enumerate(self.words))
+        return _LEADERS.sub(" ...", "".join(parts))
 
     @property
     def is_numeric(self) -> bool:
@@ -133,22 +144,48 @@ class Region:
         )
 
 
-def _in_writing_order(words: Sequence[Word]) -> Sequence[Word]:
-    """From right to left where most words are of such a script, but for numbers and Latin in it."""
-    if all(word.text.isascii() for word in words):
-        return words
-    turned = [any(map(is_leftward, word.text)) for word in words]
-    if sum(turned) * 2 <= len(words):
-        return words
-    ordered: list[Word] = []
-    run: list[Word] = []
-    for word, is_turned in zip(reversed(words), reversed(turned), strict=True):
-        if is_turned:
-            ordered += [*reversed(run), word]
-            run = []
+def runs_leftward(words: Iterable[str]) -> bool:
+    """Whether most words with letters are of scripts that are written from right to left."""
+    worded = [word for word in words if any(map(str.isalpha, word))]
+    return 2 * sum(not word.isascii() and any(map(is_leftward, word)) for word in worded) > len(worded)
+
+
+def _read_leftward(words: Sequence[Word]) -> str:
+    """A line from right to left, but for the Latin in it. Blanks are where gaps are: signs and numbers within
+    it are words of their own, whatever stands beside them.
+    """
+    parts: list[tuple[str, Word]] = []
+    is_arabic = any(unicodedata.bidirectional(letter) == "AL" for word in words for letter in word.text)
+    for _, group in groupby(reversed(words), key=lambda word: any(map(is_leftward, word.text))):
+        run = list(group)
+        text = "".join(word.text for word in run)
+        if any(map(is_leftward, text)) or not any(map(str.isalpha, text)):
+            parts += [(_turned(word.text, is_arabic=is_arabic), word) for word in run]
         else:
-            run.append(word)
-    return [*ordered, *reversed(run)]
+            latin = _with_gaps([(word.text, word) for word in reversed(run)])
+            parts.append((latin, replace(run[-1], x1=run[0].x1)))
+    return _with_gaps(parts)
+
+
+def _with_gaps(parts: Sequence[tuple[str, Word]]) -> str:
+    text = ""
+    for i, (part, word) in enumerate(parts):
+        near = parts[i - 1][1]
+        gap = max(word.x0, near.x0) - min(word.x1, near.x1)
+        text += part if i == 0 or gap < _NO_BLANK * word.size else f" {part}"
+    return text
+
+
+def _turned(text: str, *, is_arabic: bool) -> str:
+    """A word of a line that is read from the right, with the brackets that a page draws turned about; of a
+    number the signs around it trade places, and in Arabic those that hyphens join do.
+    """
+    if any(map(is_leftward, text)):
+        return text.translate(_MIRRORED)
+    parts: tuple[str, str, str] = _SIGNED.findall(text)[0]
+    before, number, behind = parts
+    number = "".join(reversed(re.split("([–—-])" if is_arabic else "([–—])", number)))
+    return behind[::-1].translate(_MIRRORED) + number + before[::-1].translate(_MIRRORED)
 
 
 def usual_size(words: Iterable[Word]) -> float:
@@ -178,12 +215,16 @@ def pieces_of(words: Iterable[Word], rules: Sequence[Rule]) -> list[Piece]:
     """Lines cut at the gaps between columns and cells."""
     lines = lines_of(words)
     upright = [rule for rule in rules if not rule.level]
-    pieces: list[Piece] = []
+    rows: list[list[Piece]] = []
     for i, line in enumerate(lines):
         cuts = [k for k in range(1, len(line)) if _is_cut(lines, i, k, upright)]
         borders = pairwise([0, *cuts, len(line)])
-        pieces += _with_markers([Piece(line[begun:end]) for begun, end in borders])
-    return pieces
+        rows.append(_with_markers([Piece(line[begun:end]) for begun, end in borders]))
+    for in_turn in (rows, rows[::-1]):
+        for i, row in enumerate(in_turn):
+            for near in in_turn[max(0, i - _MOST_BETWEEN) : i]:
+                _join_justified(row, near)
+    return [piece for row in rows for piece in row]
 
 
 def _is_cut(lines: list[list[Word]], i: int, k: int, upright: Sequence[Rule]) -> bool:
@@ -202,10 +243,29 @@ def _is_cut(lines: list[list[Word]], i: int, k: int, upright: Sequence[Rule]) ->
     return _shows_gutter(lines, i, x0, word.x0, em, 2 if gap >= 1.2 * em else 4)
 
 
-def _is_spread(line: list[Word], gap: float) -> bool:
+def _is_spread(line: list[Word], gap: float, least: int = 3) -> bool:
     """Whether a line has such gaps everywhere, as justified ones have."""
-    gaps = [after.x0 - before.x1 for before, after in pairwise(line)]
-    return len(gaps) > 3 and gap < 1.5 * median(gaps)
+    gaps = [after.x0 - before.x1 for before, after in pairwise(line) if not after.glued]
+    return len(gaps) > least and gap < 1.5 * min(gaps)
+
+
+def _join_justified(row: list[Piece], near: list[Piece]) -> None:
+    """Makes one of pieces that together are as wide as a line of the same sentence right above or below."""
+    for line in near if 1 < len(row) <= MAX_COLUMNS else ():
+        inside = [i for i, p in enumerate(row) if line.x0 - 1 <= p.x0 and p.x1 <= line.x1 + 1]
+        if len(inside) < 2 or len(line.words) < 2:
+            continue
+        words = [word for i in inside for word in row[i].words]
+        pitch = words[0].base - line.base
+        upper = line if pitch > 0 else row[inside[-1]]
+        if (
+            0.9 * line.size < abs(pitch) < 1.5 * line.size
+            and not upper.ends
+            and abs(words[0].x0 - line.x0) <= 1
+            and abs(words[-1].x1 - line.x1) <= 1
+            and _is_spread(words, max(b.x0 - a.x1 for a, b in pairwise(words)), 0)
+        ):
+            row[inside[0] : inside[-1] + 1] = [Piece(words)]
 
 
 def _shows_gutter(lines: list[list[Word]], i: int, x0: float, x1: float, em: float, needed: int) -> bool:
@@ -214,11 +274,9 @@ def _shows_gutter(lines: list[list[Word]], i: int, x0: float, x1: float, em: flo
         before, k = lines[i][0].base, i + step
         while 0 <= k < len(lines) and abs(lines[k][0].base - before) <= 2.5 * em:
             narrowed = _gap_in(lines[k], x0, x1)
-            if narrowed is None:
+            if narrowed is None or narrowed[1] - narrowed[0] < _GUTTER * em:
                 break
             x0, x1, on_both_sides = narrowed
-            if x1 - x0 < _GUTTER * em:
-                break
             needed -= on_both_sides
             if needed <= 1:
                 return True
@@ -467,7 +525,7 @@ def glue(text: str, more: str) -> str:
         return text + more
     if text.endswith("\u00ad"):
         return text[:-1] + more
-    if text.endswith("-") and more[0].isalnum() and _HYPHENED.search(text):
+    if text.endswith("-") and more[0].isalnum() and _HYPHENED.search(text) and not _SUSPENDED.match(more):
         return f"{text[:-1]}{BROKEN}{more}" if more[0].islower() else text + more
     if text.endswith("-") and text[-2:-1].isdigit() and more[0].isdigit():
         return text + more

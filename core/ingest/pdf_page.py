@@ -30,8 +30,12 @@ _SCRIPT_SIZE = 0.86
 _DROP_CAP = 1.7
 _THIN = 2.5
 """Points: a drawing no thicker is a rule."""
-_DOT = (1.5, 7.0)
+_PANEL = 0.6
+"""Of the page's height, from which a filled box along its side is a column of its own."""
+_DOT = (1.5, 14.0)
 """Points: a drawing as high as wide, of such a width, may be the sign of a list."""
+_SMALL_DOT, _DOT_SIZE = 7.0, 0.45
+"""Points up to which it is one beside letters of any size, and ems up to which a larger one is."""
 _MOST_LEVEL = 4
 """Such signs on one level: more are a dotted line."""
 _BAND = 4.0
@@ -84,6 +88,8 @@ class Rule:
     y0: float
     x1: float
     y1: float
+    ends_panel: bool = False
+    """Whether it is the edge of a coloured column along a side of the page."""
 
     @property
     def level(self) -> bool:
@@ -138,7 +144,7 @@ class PageReader:
         _, y0, _, y1 = _turned_box(seen, angle)
         return Page(
             words,
-            [Rule(*_turned_box((r.x0, r.y0, r.x1, r.y1), angle)) for r in rules],
+            [Rule(*_turned_box((r.x0, r.y0, r.x1, r.y1), angle), r.ends_panel) for r in rules],
             [by_angle[other] for other in sorted(by_angle) if by_angle[other]],
             comments,
             y0,
@@ -173,7 +179,7 @@ class PageReader:
                 if is_path and _DOT[0] <= width <= _DOT[1] and 0.8 < height / width < 1.25:
                     dots.append(box)
             if is_path:
-                rules += _rules_of(item, matrix)
+                rules += _rules_of(item, matrix, page.get_bbox())
         return rules, dots, pictures, has_image
 
     def _count_form(self) -> None:
@@ -270,8 +276,8 @@ def _unfolded(
         ]
 
 
-def _rules_of(item: Any, matrix: pdfium.PdfMatrix) -> Iterator[Rule]:
-    """The straight lines of a path, thin filled boxes among them."""
+def _rules_of(item: Any, matrix: pdfium.PdfMatrix, seen: Box) -> Iterator[Rule]:
+    """The straight lines of a path, thin filled boxes and the inner edges of panels among them."""
     mode, stroke = ctypes.c_int(), ctypes.c_int()
     raw.FPDFPath_GetDrawMode(item, mode, stroke)
     n_segments = raw.FPDFPath_CountSegments(item)
@@ -282,6 +288,11 @@ def _rules_of(item: Any, matrix: pdfium.PdfMatrix) -> Iterator[Rule]:
         box = _bounds_of(item, matrix)
         if box and min(box[2] - box[0], box[3] - box[1]) <= _THIN:
             yield Rule(*box)
+        elif box and box[3] - box[1] >= _PANEL * (seen[3] - seen[1]):
+            is_left, is_right = box[0] <= seen[0] + _THIN, box[2] >= seen[2] - _THIN
+            if is_left != is_right:
+                inner = box[2] if is_left else box[0]
+                yield Rule(inner, box[1], inner, box[3], ends_panel=True)
         return
     x, y = ctypes.c_float(), ctypes.c_float()
     start = last = (0.0, 0.0)
@@ -430,6 +441,8 @@ def _bullets(words: list[Word], dots: list[Box]) -> list[Word]:
         after = min((word for word in beside if word.x0 >= x1), key=lambda word: word.x0, default=None)
         if after is None or not 0.3 <= (after.x0 - x1) / after.size <= 2 or level[round(y1)] > _MOST_LEVEL:
             continue
+        if x1 - x0 > max(_SMALL_DOT, _DOT_SIZE * after.size):
+            continue
         if all(word is after or word.x1 < x0 - 2 * word.size for word in beside):
             found.append(Word("•", x0, x1, after.base, after.size, after.bold, after.fixed))
     return found
@@ -474,10 +487,16 @@ def _joined(words: list[Word]) -> list[Word]:
             before.base, before.size, before.bold = word.base, word.size, word.bold
             word.glued = word.text[0].islower() or before.text not in ("A", "I")
             before.x0, before.x1 = word.x0 - 0.7 * word.size, word.x0 - 0.05 * word.size
-        elif before is not None and -0.5 * before.size <= word.x0 - before.x1 <= 0.4 * before.size:
+        elif before is not None and -0.5 * before.size <= word.x0 - before.x1 <= _reach(before, word):
             _attach(before, word)
         done.append(word)
     return done
+
+
+def _reach(before: Word, word: Word) -> float:
+    """How far apart two words may be to belong together; a blank may stand behind the number of a note."""
+    is_number = before.text.isdecimal() and before.size <= _SCRIPT_SIZE * word.size
+    return 0.6 * word.size if is_number else 0.4 * before.size
 
 
 def _attach(before: Word, word: Word) -> None:

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import groupby, pairwise
 from statistics import median
 from typing import NamedTuple
@@ -209,11 +210,11 @@ def unruled(stacks: list[list[Piece]]) -> tuple[list[Region], list[list[Piece]]]
     lines = _with_middles(_rows_of(short + values))
     _widen_groups(lines)
     found = [(run, table) for run in _runs(lines, long_stacks) if (table := _table(run)) is not None]
-    used = {id(piece) for run, _ in found for line in run for piece in line}
+    used = {id(word) for run, _ in found for line in run for piece in line for word in piece.words}
     rest = [*long_stacks]
     for stack in stacks:
         if stack not in long_stacks:
-            parts = groupby(stack, key=lambda piece: id(piece) in used)
+            parts = groupby(stack, key=lambda piece: id(piece.words[0]) in used)
             rest += [list(part) for is_used, part in parts if not is_used]
     return [table for _, table in found], rest
 
@@ -263,13 +264,23 @@ def _rows_of(pieces: list[Piece]) -> list[list[Piece]]:
 
 
 def _with_middles(lines: list[list[Piece]]) -> list[list[Piece]]:
-    """Names of columns that stand midway between two lines of other names as the last of the upper line."""
-    done = lines[:1]
-    for line, below in zip(lines[1:], [*lines[2:], []], strict=False):
+    """What stands midway between two lines joined with them: names of columns between other names as the last
+    of the upper line, cells beside the middle of a cell with several lines as the row of that cell.
+    """
+    done, at = lines[:1], 1
+    while at < len(lines):
+        line, below = lines[at], lines[at + 1] if at + 1 < len(lines) else []
         if below and _are_midway(line, done[-1], below):
             done[-1] += line
+        elif (within := _are_beside(line, done, below)) is not None:
+            cell = [*done[-1], *within, *below]
+            whole = Piece([word for piece in cell for word in piece.words])
+            whole.text = reduce(glue, (piece.text for piece in cell))
+            done[-1] = sorted([whole, *(p for p in line if p not in within)], key=lambda p: p.x0)
+            at += 1
         else:
             done.append(line)
+        at += 1
     return done
 
 
@@ -281,6 +292,30 @@ def _are_midway(names: list[Piece], above: list[Piece], below: list[Piece]) -> b
         and abs(2 * names[0].base - top - bottom) <= 0.3 * size
         and not any(overlap(p.x0, p.x1, q.x0, q.x1) > 0 for p in names for q in (*above, *below))
     )
+
+
+def _are_beside(cells: list[Piece], lines: list[list[Piece]], below: list[Piece]) -> list[Piece] | None:
+    """None unless a cell, apart from what stands over it, begins as the last of `lines` and ends as the line
+    below; of the cells beside its middle what belongs to it, too.
+    """
+    if len(lines[-1]) != 1 or len(below) != 1:
+        return None
+    (first,), (last,), size = lines[-1], below, cells[0].size
+    over = lines[-2] if len(lines) > 1 else []
+    is_named = all(any(abs(p.x0 - q.x0) <= 1 for q in over) for p in (first, cells[0]))
+    gap, gap_below = cells[0].base - first.base, last.base - cells[0].base
+    within = [p for p in cells if overlap(p.x0, p.x1, first.x0, first.x1) > 0]
+    is_apart = not over or first.base - over[0].base >= 1.25 * (2 - len(within)) * gap
+    is_one = (
+        is_apart
+        and len(within) < 2
+        and len(cells) > len(within)
+        and (len(cells) > 1 or is_named)
+        and gap <= (1.4 if within else 0.8) * size
+        and abs(gap - gap_below) <= 0.3 * size
+        and all(abs(first.x0 - piece.x0) <= 1 for piece in (last, *within))
+    )
+    return within if is_one else None
 
 
 def _widen_groups(lines: list[list[Piece]]) -> None:
@@ -473,7 +508,7 @@ def _names_above(run: list[list[Piece]], rows: list[list[str]]) -> list[list[str
 
 def _goes_on(run: list[list[Piece]], line: list[Piece], columns: list[tuple[float, float]]) -> bool:
     """Whether a line is a further line of the row before."""
-    if len(line) == len(columns) and not all(piece.goes_on for piece in line):
+    if len(line) == len(columns) and not all(piece.text[:1].islower() for piece in line):
         return False
     size, gap = line[0].size, line[0].base - run[-1][0].base
     if gap > 1.6 * size or (len(line) > 1 and any(piece.is_numeric for piece in line)):

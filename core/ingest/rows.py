@@ -43,11 +43,13 @@ def rows_to_markdown(text: str) -> str | None:
         if told := _NAMED_SEPARATOR.match(text):
             text = text[told.end() :]
         separator = told[1] if told else max(_SEPARATORS, key=lambda one: _fit(text, one))
-        titles, head = _top(rows := _rows(text, separator))
+        rows: Iterator[list[str]] = filter(any, _lines(text, separator))
+        titles, head = _top(rows)
         head = [" ".join(name.split()) for name in head]
         if not _is_head(head) or not _names_what_follows(head, rows, is_titled=bool(titles)):
             return None
-        _top(filter(any, rows := _lines(text, separator)))
+        rows = _lines(text, separator)
+        _top(filter(any, rows))
         items = list(_bounded(_items(head, rows), _MOST_GROWTH * len(text)))
     except (csv.Error, ValueError):  # not what it seemed to be
         return None
@@ -55,12 +57,8 @@ def rows_to_markdown(text: str) -> str | None:
     return above + "\n".join(items) + "\n" if items else None
 
 
-def _rows(text: str, separator: str) -> Iterator[list[str]]:
-    """Those that are not empty. Raises csv.Error."""
-    return filter(any, _lines(text, separator))
-
-
 def _lines(text: str, separator: str) -> Iterator[list[str]]:
+    """The values of each line. Raises csv.Error."""
     return iter(
         csv.reader(StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
     )
@@ -83,7 +81,7 @@ def _fit(text: str, separator: str) -> tuple[bool, bool, int, int]:
     if separator not in text:
         return False, False, 0, 0
     try:
-        titles, head = _top(rows := _rows(text, separator))
+        titles, head = _top(rows := filter(any, _lines(text, separator)))
         lengths = set(map(len, rows))
     except csv.Error:
         return False, False, 0, 0

@@ -17,13 +17,14 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PageElement
 
 from core.ingest.fields import FIELDS, STATE, is_filled_in, labels_of_boxes
-from core.ingest.hidden import STRIKING_STYLE, beside, is_hidden, is_spoken
+from core.ingest.hidden import STRIKING_STYLE, STRUCK_CLASS, beside, is_hidden, is_spoken
 from core.ingest.inline import is_note
 from core.ingest.soup import HEADINGS, LOOK_AROUND, class_of, elements, hollow, tags_named, whole_words
 from core.ingest.tables import is_data_table
 
 SIDE_MATTER, STRUCK = "Menus and side matter", "Struck-out text"
 _NOTES = whole_words("(?:foot|end)-?notes?|references|bibliography")
+_STRUCK_CLASSES = frozenset([STRUCK_CLASS, "strikethrough", "text-decoration-line-through"])
 _CHROME_ROLES = frozenset(["navigation", "contentinfo", "search", "menu", "menubar", "toolbar", "tooltip"])
 _CHROME_NAME = whole_words(
     r"cookies?|consent|gdpr|newsletters?|breadcrumbs?|share-?(?:bar|buttons?|links?|tools?|icons?)"
@@ -143,10 +144,9 @@ class _Place:
 class SideMatter:
     """The elements of a page with their sizes, and what is dropped of them."""
 
-    def __init__(self, soup: BeautifulSoup, struck: frozenset[str]) -> None:
-        """`struck`: classes whose elements are struck out. To be made while fields are still in the page."""
+    def __init__(self, soup: BeautifulSoup) -> None:
+        """To be made while fields are still in the page."""
         self._soup = soup
-        self._struck = struck
         self._ticked, self._choosing = labels_of_boxes(soup)
         self._fields = {id(tag) for tag in tags_named(soup, FIELDS) if is_filled_in(tag)}
         self._sizes: dict[int, _Size] = {}
@@ -251,7 +251,8 @@ class SideMatter:
                 continue
             if id(panel) not in given:
                 given[id(panel)] = name
-                if " ".join(next(panel.stripped_strings, "").split()) != name:
+                first = next((text for text in panel.find_all(string=True) if text.strip()), None)
+                if first is None or first.find_parent("pre") is not None or " ".join(first.split()) != name:
                     heading = next((box.name for box in (tab, *tab.parents) if box.name in HEADINGS), "p")
                     title = self._soup.new_tag(heading)
                     title.append(name)
@@ -339,7 +340,7 @@ class SideMatter:
     def _is_struck(self, tag: Tag, size: _Size, total: _Size) -> bool:
         if tag.name not in ("del", "s", "strike"):
             is_styled = STRIKING_STYLE.search(str(tag.get("style", ""))) is not None
-            if not is_styled and self._struck.isdisjoint(tag.get_attribute_list("class")):
+            if not is_styled and _STRUCK_CLASSES.isdisjoint(tag.get_attribute_list("class")):
                 return False
         return size.text <= max(_PROSE, _MAX_STRUCK_SHARE * total.text)
 

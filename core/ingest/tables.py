@@ -17,6 +17,7 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PageElement
 
 from core.ingest.hidden import beside, described, is_spoken
+from core.ingest.inline import ITEM_LABEL
 from core.ingest.limits import MAX_CELL_CHARACTERS, MAX_COLUMNS, MAX_REPEATED_CHARACTERS, MAX_SPANNED_CELLS
 from core.ingest.listings import read_listings
 from core.ingest.soup import HEADINGS, LOOK_AROUND, class_of, elements, hollow, tags_named
@@ -57,7 +58,10 @@ _ICON = re.compile(
     re.IGNORECASE,
 )
 """Classes of signs that a font or style sheet draws."""
+_BOX = re.compile(r"\bcheckbox-o(?:n|ff)\b")
+"""Classes of boxes that are drawn ticked or empty."""
 _TASKS = re.compile(r"task|todo|to-do|check", re.IGNORECASE)
+_BULLETS = frozenset("•–—-")
 _LABEL_CHARACTERS = 40
 _INNER_CHARACTERS = 300
 """Of a table inside a table of data."""
@@ -88,8 +92,20 @@ def unwrap_layout_tables(soup: BeautifulSoup, *, from_office: bool = False) -> N
                 _flatten(inner)
             _tidy(soup, table, spans)
         else:
+            for row in _own_parts(table, table, ("tr",)):
+                _label(_own_parts(table, row, _CELLS))
             for part in [table, *_own_parts(table, table, _TABLE_PARTS)]:
                 part.name = "div"
+
+
+def _label(cells: list[Tag]) -> None:
+    """Puts the number of a clause that stands in a cell of its own before its words."""
+    label = cells[0].get_text().strip() if len(cells) == 2 else ""
+    if ITEM_LABEL.fullmatch(label) or label in _BULLETS:
+        words = next((text for text in cells[1].find_all(string=True) if text.strip()), None)
+        if words is not None:
+            words.insert_before(f"{label} ")
+            hollow(cells[0])
 
 
 def name_signs(soup: BeautifulSoup) -> None:
@@ -153,10 +169,17 @@ def _tick_items(tasks: Tag) -> None:
     """Marks the items of a list that are ticked by an attribute or a class, and those that are not."""
     items = [item for item in elements(tasks.contents) if item.name == "li"]
     states = [str(item.get("data-checked", "")) for item in items]
-    if _TASKS.search(class_of(tasks)) and not any(states):
+    boxes = [
+        box for item in items if (box := next(elements(item.contents), None)) and _BOX.search(class_of(box))
+    ]
+    if boxes and len(boxes) == len(items):
+        states = [str("checkbox-on" in class_of(box)).lower() for box in boxes]
+        for box in boxes:
+            box.name = "span"
+    elif _TASKS.search(class_of(tasks)) and not any(states):
         ticked = ["checked" in item.get_attribute_list("class") for item in items]
         states = [str(is_ticked).lower() for is_ticked in ticked]
-    is_told = "true" in states
+    is_told = bool(boxes) or "true" in states
     for item, state in zip(items, states, strict=True):
         if is_told and state in ("true", "false") and item.find("input") is None:
             item.insert(0, "✓ " if state == "true" else "✗ ")

@@ -88,6 +88,16 @@ def test_a_page_that_breaks_breaks_a_line() -> None:
     assert text_of(f'<w:p>{run("End")}<w:r><w:br w:type="page"/></w:r>{run("begin")}</w:p>') == "End\nbegin"
 
 
+def test_a_large_first_letter_stands_before_the_rest_of_its_word() -> None:
+    letter = f'<w:p><w:pPr><w:framePr w:dropCap="drop" w:lines="3"/></w:pPr>{run("T")}</w:p>'
+    assert text_of(letter + paragraph("he keeper", "Heading1") + paragraph("End.")) == "# The keeper\n\nEnd."
+
+
+def test_a_file_of_another_format_within_the_text_is_told() -> None:
+    told = [n.sentence for n in read(paragraph("Words.") + '<w:altChunk r:id="rId9"/>').notices]
+    assert told == ["Embedded objects left out: 1."]
+
+
 def test_hidden_text_is_left_out_and_told():
     styles = '<w:style w:styleId="Gone" w:type="character"><w:name w:val="Gone"/><w:rPr><w:vanish/></w:rPr></w:style>'
     hidden = run("SECRET one", "<w:vanish/>") + run("SECRET", '<w:rStyle w:val="Gone"/>')
@@ -134,6 +144,14 @@ def test_numbers_go_on_begin_anew_and_stand_before_headings():
     assert text_of(body, numbering=roman + plain + roman_link + plain_link + anew) == (
         "# Article I Scope\n\n1. one\n\nBetween.\n\n2. two\n5. five"
     )
+
+
+def test_the_style_of_a_list_says_how_deep_its_items_are() -> None:
+    bullets, link = num(1, level(0, "bullet", "o"))
+    styles = '<w:style w:type="paragraph" w:styleId="Deep"><w:name w:val="List Bullet 2"/></w:style>'
+    deep = item("green").replace("<w:pPr>", '<w:pPr><w:pStyle w:val="Deep"/>')
+    text = text_of(item("tea") + deep + item("milk"), numbering=bullets + link, styles=styles)
+    assert text == "- tea\n  - green\n- milk"
 
 
 def test_bullets_nest_and_numbers_of_styles_count():

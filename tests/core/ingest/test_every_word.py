@@ -14,7 +14,7 @@ import pypdf
 import pytest
 
 from core.base.config import ChunkConfig
-from core.ingest import Converter, chunk_document, default_chunker, read_document
+from core.ingest import chunk_document, default_chunker, read_document
 from tests.conftest import COUNTS
 from tests.core.ingest.conftest import WordTokenizer
 from tests.core.ingest.made import Sheet, W, docx_parts, make_epub, make_zip, pdf_of
@@ -252,12 +252,6 @@ def pdf(words: Words) -> tuple[str, bytes, str]:
         sheets.append(sheet)
     data = pdf_of(*sheets)
     return "a.pdf", data, " ".join(page.extract_text() for page in pypdf.PdfReader(io.BytesIO(data)).pages)
-
-
-@pytest.fixture(scope="module")
-def converter():
-    with Converter() as shared:
-        yield shared
 
 
 @pytest.mark.parametrize("make", [html, epub, text, docx, pdf])

@@ -163,7 +163,7 @@ def test_a_cell_keeps_words_off_the_screen_that_alone_say_its_value() -> None:
 
 def test_many_selectors_for_many_elements_are_bounded() -> None:
     sheet = "".join(f".x{number} .a {{ display: none }}" for number in range(2_000))
-    assert "KEPT" in text_of(f"<style>{sheet}</style>{'<p class=a>KEPT' * 5_000}")
+    assert "KEPT" in text_of(f"<style>{sheet}</style>{'<p class=a>KEPT' * 1_000}")
 
 
 @pytest.mark.parametrize(
@@ -227,6 +227,7 @@ def test_an_item_keeps_the_sign_that_says_yes_or_no(item: str) -> None:
     [
         "<ul class=inline-task-list><li class=checked>a<li>b</ul>",
         "<ul><li data-checked=true>a<li data-checked=false>b</ul>",
+        "<ul><li><div class='checkbox checkbox-on'></div>a<li><div class='checkbox checkbox-off'></div>b</ul>",
     ],
 )
 def test_items_are_ticked_by_what_their_list_says(lists: str) -> None:

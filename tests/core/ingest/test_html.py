@@ -358,6 +358,10 @@ TABS = {
     "heading": (f"<h3>{TAB}</h3>{PANEL}", "### Winter\n\nClosed."),
     "named already": (f"{TAB}<div id=w><h3>Winter</h3>Closed.</div>", "### Winter\n\nClosed."),
     "within words": (f"<p>See {TAB} for more.</p>{PANEL}", "See Winter for more.\n\nClosed."),
+    "first word of code": (
+        f"{TAB}<div id=w role=tabpanel><pre><b>Winter</b> now</pre></div>",
+        "Winter\n\n```\nWinter now\n```",
+    ),
 }
 
 
@@ -554,6 +558,12 @@ def test_layout_tables_become_text(attributes):
     assert ("| x | y |" in text) == bool(inner)
 
 
+def test_the_number_of_a_clause_in_a_cell_of_its_own_stands_before_its_words():
+    inner = "<table><tr><td><p>—</p><td><p>dry;</table>"
+    clause = f"<table border=0><tr><td><p>(a)</p><td><p>rock <i>salt</i>, where:{inner}</table>"
+    assert text_of(clause) == "(a) rock *salt*, where:\n\n— dry;"
+
+
 def test_unclosed_paragraphs_and_items_are_neighbours_not_nested():
     assert text_of("<p>one<p>two<ul><li>a<li>b</ul><dl><dt>t<dd>d</dl>").startswith("one\n\ntwo\n\n- a\n- b")
     assert read_document(b"<p>one" * 500, "a.html").notices == ()
@@ -615,6 +625,7 @@ def test_a_title_turns_no_direction_of_writing():
     page = "<title>Annual \u202etxt.exe\u2066 report</title><p>\u202eText stays."
     document = read_document(page.encode(), "a.html")
     assert document.title == "Annual txt.exe report"
+    assert read_document("<title>¶ § 5 Fees §</title><p>x".encode(), "a.html").title == "§ 5 Fees"
     assert document.text.endswith("\n\n\u202eText stays.")
 
 

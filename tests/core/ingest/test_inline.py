@@ -39,6 +39,9 @@ READ_AS = {
     "cost 1200<sup><a href='#fn2'>2</a></sup> or 30<a href='#fn3'><sup>b</sup></a>": "cost 1200[2] or 30[b]",
     "in 1914.<a epub:type=noteref href='notes.xhtml#n1'>1</a>": "in 1914.[1]",
     "one<sup><a href='#cite-1'>[1]</a></sup><sup>: p. 7</sup>": "one[1]: p. 7",
+    # what Word writes before items
+    "<p><span style='mso-list:Ignore'>·<i>&nbsp; </i></span>Oil": "- Oil",
+    "<p><span style='mso-list: Ignore'>a)<i>&nbsp; </i></span>Oil": "a) Oil",
     # fractions
     "1<sup>1</sup>/<sub>2</sub> cups, <sup>3</sup>&frasl;<sub>4</sub>": "1 1/2 cups, 3/4",
     "<span class=frac>3<span class=sr-only>+</span><span class=num>1</span>⁄<span class=den>2</span></span>": "3 1/2",

@@ -44,6 +44,11 @@ def test_a_mail_gives_its_headers_and_its_text_or_page(parts, text, told):
     assert told in document.told
 
 
+def test_those_who_got_a_copy_are_named():
+    text = read_document(b"To: a@x.example\nCc: Bo <b@x.example>\n\nThe fee is 340.", "a.eml").text
+    assert text == "To: a@x.example\nCc: Bo <b@x.example>\n\nThe fee is 340."
+
+
 def test_a_page_saved_as_a_mail_is_a_page():
     saved = (
         b"From: <Saved by Blink>\r\nSubject: Fees\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related;\r\n"

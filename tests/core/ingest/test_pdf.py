@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import textwrap
 
 import pypdfium2 as pdfium
@@ -443,6 +444,77 @@ PAGES = {
         .text(60, 680, "Words below."),
         "| Open | Closed |\n|---|---|\n| Barn | Shed |\n| Mill | Inn |\n| Weir |  |\n| Well |  |\n\nWords below.",
     ),
+    "cells beside the middle of cells with two and three lines": (
+        Sheet()
+        .row(760, {60: "Day", 130: "What", 300: "Fee"})
+        .row(740, {60: "1 May", 130: "Opening", 300: "14.10"})
+        .lines(130, 718, ["CARD PURCHASE", "HARBOUR CAFE", "LUND"], leading=12)
+        .row(706, {60: "3 May", 300: "12.50"})
+        .lines(130, 674, ["STANDING ORDER", "RENT OF BERTH"])
+        .row(667, {60: "9 May", 300: "3.40"}),
+        "| Day | What | Fee |\n|---|---|---|\n| 1 May | Opening | 14.10 |\n"
+        "| 3 May | CARD PURCHASE HARBOUR CAFE LUND | 12.50 |\n| 9 May | STANDING ORDER RENT OF BERTH | 3.40 |",
+    ),
+    "a name beside the middle of its value": (
+        Sheet()
+        .row(760, {60: "Type:", 160: "Boat"})
+        .row(742, {60: "Length:", 160: "9.40 m"})
+        .lines(160, 724, ["Volvo, serviced in May", "by Lund Marine"])
+        .text(60, 717, "Engine:"),
+        "|  |  |\n|---|---|\n| Type: | Boat |\n| Length: | 9.40 m |\n| Engine: | Volvo, serviced in May by Lund Marine |",
+    ),
+    "figures as far from each other as words of a justified line": (
+        Sheet()
+        .row(760, {60: "SEK million", 250: "Note", 285: "2023", 325: "2022"})
+        .row(745, {60: "Net sales", 264: "2", 280: "1,204.5", 325: "1,100.0"})
+        .row(730, {60: "Cost", 264: "3", 280: "(804.1)", 325: "(760.2)"})
+        .row(715, {60: "Profit", 264: "4", 280: "400.4", 325: "339.8"}),
+        "| SEK million | Note | 2023 | 2022 |\n|---|---|---|---|\n| Net sales | 2 | 1,204.5 | 1,100.0 |\n"
+        "| Cost | 3 | (804.1) | (760.2) |\n| Profit | 4 | 400.4 | 339.8 |",
+    ),
+    "names of columns below a title that nearly fills the gap between them": (
+        Sheet()
+        .text(70, 760, "Table 1: Depths in metres and silt")
+        .row(740, {70: "Site", 130: "Depth (m)", 193: "Silt (%)"})
+        .row(724, {70: "Lund", 130: "4.2", 193: "31"})
+        .row(708, {70: "Ystad", 130: "3.9", 193: "28"}),
+        "Table 1: Depths in metres and silt\n\n| Site | Depth (m) | Silt (%) |\n|---|---|---|\n"
+        "| Lund | 4.2 | 31 |\n| Ystad | 3.9 | 28 |",
+    ),
+    "a narrow column with wide gaps in its lines": (
+        Sheet()
+        .row(760, {60: "The", 117: "keeper", 192: "of"}, font="courier")
+        .text(60, 748, "harbour lamps writes all", font="courier")
+        .row(736, {60: "ships", 180: "down"}, font="courier")
+        .text(60, 724, "in his book.", font="courier"),
+        "The keeper of harbour lamps writes all ships down in his book.",
+    ),
+    "a hyphen that stands for a word": (
+        Sheet().lines(60, 760, ["Die Verwaltung der See-", "und Hafenlotsen ist neu."]),
+        "Die Verwaltung der See- und Hafenlotsen ist neu.",
+    ),
+    "dashes within an item": (
+        Sheet().text(60, 760, "1. In this Act \x96 and in it alone \x96 boats are vessels."),
+        "1. In this Act – and in it alone – boats are vessels.",
+    ),
+    "a blank behind the number of a note": (
+        Sheet().text(60, 763.4, "1", 6.67).text(68, 760, "The sites are listed.", 8),
+        "^1 The sites are listed.",
+    ),
+    "a coloured column along the page": (
+        Sheet([b".9 g 0 0 170 842 re f 0 g"])
+        .lines(20, 760, ["Languages", "Swedish", "Skills", "Surveying"], leading=20)
+        .lines(200, 760, ["Anna Berg", "Engineer", "Experience", "Harbour of Lund"], leading=20),
+        "Languages\n\nSwedish\n\nSkills\n\nSurveying\n\nAnna Berg\n\nEngineer\n\nExperience\n\nHarbour of Lund",
+    ),
+    "large signs of lists that are drawn": (
+        Sheet()
+        .box(60, 743, 8, 8)
+        .text(84, 740, "Ships grow", 24)
+        .box(60, 713, 8, 8)
+        .text(84, 710, "Silt", 24),
+        "- Ships grow\n- Silt",
+    ),
     "contents": (
         Sheet().lines(60, 730, ["1 Pears . . . . . . . . . . . . 3", "2 Cider ................ 14"]),
         "1 Pears ... 3\n\n2 Cider ... 14",
@@ -480,6 +552,39 @@ def test_letters_of_words_that_run_leftwards_stand_in_the_order_of_reading(word:
         said = f"/Span <</ActualText <FEFF{ord(letter):04X}>>> BDC".encode()
         sheet.operators.append(said + f" BT /helvetica 10 Tf {60 + 6 * i} 760 Td (a) Tj ET EMC".encode())
     assert text_of(sheet) == word
+
+
+def leftwards(sheet: Sheet, y: float, visual: str) -> Sheet:
+    """A line that ends at the right margin, as it stands from left to right; letters come one by one."""
+    for part in re.finditer(r"[^\W\d_a-z]|[!-~–]+", visual):
+        x = 500 - 6 * (len(visual) - part.start())
+        said = f"/Span <</ActualText <FEFF{ord(part[0][0]):04X}>>> BDC".encode()
+        if part[0] < "\u0500":
+            sheet.text(x, y, part[0].replace("–", "\x96"), font="courier")
+        else:
+            sheet.operators.append(said + f" BT /courier 10 Tf {x} {y} Td (a) Tj ET EMC".encode())
+    return sheet
+
+
+@pytest.mark.parametrize(
+    ("visual", "read"),
+    [
+        (".)340 הלע( 1902 תנשב", "בשנת 1902 (עלה 340)."),
+        (".17:00–9:00 חותפ", "פתוח 9:00–17:00."),
+        ("םויה info@port.example לאש", "שאל info@port.example היום"),
+        ("456-070 مقر", "رقم 070-456"),
+        ("25-ב חותפ", "פתוח ב-25"),
+    ],
+)
+def test_a_line_that_runs_leftwards_keeps_its_numbers_signs_and_latin(visual: str, read: str) -> None:
+    assert text_of(leftwards(Sheet(), 760, visual)) == read
+
+
+def test_columns_of_a_table_that_runs_leftwards_stand_in_the_order_of_reading() -> None:
+    sheet = Sheet()
+    for y, visual in ((760, "םוי          למנ"), (744, "ןושאר        דול"), (728, "ישילש        וכע")):
+        leftwards(sheet, y, visual)
+    assert text_of(sheet).splitlines()[-1] == "| עכו | שלישי |"
 
 
 def test_fields_and_comments_are_text() -> None:

@@ -360,36 +360,36 @@ def test_front_matter_names_a_document():
     named = b'---\nlayout: post\ntitle: "My boat"\n---\n## Fees\n\nThirty.\n'
     assert read_document(named, "a.md").title == "My boat"
     assert read_document(named.replace(b"title", b"other"), "a.md").title == "Fees"
+    assert read_document(b'+++\ntitle = "My boat"\n+++\n## Fees\n', "a.mdx").title == "My boat"
+    assert read_document(b"\n---\ntitle: My boat\n...\n## Fees\n", "a.md").title == "My boat"
 
 
-def test_an_encoding_that_only_a_comment_names_is_none():
-    page = "<!-- <meta charset='koi8-r'> --><meta charset='windows-1252'><p>Fähre"
+@pytest.mark.parametrize(
+    "before", ["<!-- <meta charset='koi8-r'> -->", f"<style>{'a { b: c } ' * 3_000}</style>"]
+)
+def test_an_encoding_is_declared_behind_comments_that_name_another_and_long_styles(before):
+    page = f"{before}<meta charset='windows-1252'><p>Fähre"
     assert read_document(page.encode("cp1252"), "a.html").text == "Fähre"
 
 
-def test_an_encoding_is_declared_behind_long_styles_too():
-    page = f"<style>{'a { b: c } ' * 3_000}</style><meta charset='windows-1252'><p>F\u00e4hre"
-    assert read_document(page.encode("cp1252"), "a.html").text == "F\u00e4hre"
-
-
-def test_a_fence_in_the_code_of_a_notebook_ends_nothing():
+def test_a_fence_in_the_code_of_a_notebook_ends_nothing(converter):
     code = {"cell_type": "code", "source": ["p = x\n", "```json\n", "# call the model"], "outputs": []}
     words = {"cell_type": "markdown", "source": "# Results\n\nFine."}
     book = {"cells": [code, words], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    document = read_document(json.dumps(book).encode(), "a.ipynb")
+    document = read_document(json.dumps(book).encode(), "a.ipynb", converter)
     assert structure_layout(document.text).heading_paths == ((), ("Results",))
 
 
-def test_pictures_in_the_words_of_a_notebook_are_left_out_and_told():
+def test_pictures_in_the_words_of_a_notebook_are_left_out_and_told(converter):
     picture = "![chart](data:image/png;base64," + "iVBORw0KGgo" * 90 + ")"
     cells = [{"cell_type": "markdown", "source": source} for source in (picture, "# Results\n\nFine.")]
     book = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    document = read_document(json.dumps(book).encode(), "a.ipynb")
+    document = read_document(json.dumps(book).encode(), "a.ipynb", converter)
     assert document.text == "chart\n\n# Results\n\nFine."
     assert document.told.endswith("Pictures left out: 1.")
     book["cells"] = [{"cell_type": "markdown", "source": picture.replace("chart", "")}]
     with pytest.raises(BadDocument, match="has no cell with text"):
-        read_document(json.dumps(book).encode(), "a.ipynb")
+        read_document(json.dumps(book).encode(), "a.ipynb", converter)
 
 
 @pytest.mark.parametrize(
@@ -431,11 +431,6 @@ def test_escapes_in_json_become_the_characters_they_stand_for():
 
 def test_what_a_terminal_obeys_is_no_text():
     assert read_document(b"\x1b[1;31mERROR\x1b[0m 12\x1b]0;title\x07 \x1b[K", "a.log").text == "ERROR 12 "
-
-
-def test_front_matter_of_other_kinds_names_a_document():
-    assert read_document(b'+++\ntitle = "My boat"\n+++\n## Fees\n', "a.mdx").title == "My boat"
-    assert read_document(b"\n---\ntitle: My boat\n...\n## Fees\n", "a.md").title == "My boat"
 
 
 @pytest.mark.parametrize(
