@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
+CHECKED = ConfigDict(extra="forbid", allow_inf_nan=False)
+"""Of rows of every kind: they are read from files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=CHECKED)
 class EpisodeRow:
     """One example through one method."""
 
@@ -99,7 +103,7 @@ def read_lines(path: Path, kind: type[T], what: str, made_by: str) -> list[T]:
             return list(_parse(file, path, TypeAdapter(kind), what, made_by))
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise BadRequest(
-            f"rows can't be read from {path} ({error}); take a file that evaluate wrote"
+            f"rows can't be read from {path} ({error}); name a file that {made_by} wrote"
         ) from error
 
 

@@ -27,7 +27,7 @@ from core.corpus.index import Corpus
 from core.corpus.opening import Progress, chunk_documents, index_workspace
 from core.encode.encoder import DualEncoder
 from core.lab.evaluate.completeness import completeness, lead
-from core.lab.evaluate.documents import DocumentRow
+from core.lab.evaluate.documents import GOLD, DocumentRow
 from core.lab.tasks.documents import DocumentQuestion, Documents, TextPlace, by_document, placed
 from core.lab.tasks.natural import holding_chunks
 from core.llm.protocol import Llm
@@ -42,8 +42,6 @@ from core.runs.whatif.comparison import Contestant, contestant
 
 AUTO = "auto"
 """The agent or method that the app would choose for a document by itself."""
-GOLD = "gold"
-"""The best any method can do: the fewest chunks that hold the quotes."""
 METHOD_NAMES = (AUTO, *BY_ENCODER, RESRAG_LLM, GOLD)
 """SPARC has an evaluation of its own."""
 BATCH = 16
@@ -191,9 +189,9 @@ class _Evaluation:
                     if (made := ran[method][i]) is not None:
                         trace, answer = made
                         chunk_ids = relevant[question.id] if trace is None else trace.picks
-                        more = {} if trace is None else self._measured(trace)
-                        named = {"method": name, "ran": method, "k": len(chunk_ids) if trace is None else k}
-                        rows.append(self._row(question, places, chunk_ids, answer, named | more))
+                        about = {"method": name, "ran": method, "k": len(chunk_ids) if trace is None else k}
+                        about |= self._measured(trace, len(chunk_ids))
+                        rows.append(self._row(question, places, chunk_ids, answer, about))
         return DocumentResult(tuple(rows), relevant, tuple(self.notices), self._vectors)
 
     def _run(self, one: Contestant, questions: Sequence[DocumentQuestion]) -> list[_Ran | None]:
@@ -245,8 +243,11 @@ class _Evaluation:
             self.notices += opened.notices
         return self._corpora[encoder.vector_fingerprint]
 
-    def _measured(self, trace: Trace) -> dict[str, Any]:
-        """What a row says of a run."""
+    def _measured(self, trace: Trace | None, n: int) -> dict[str, Any]:
+        """What a row says of a run, or of the `n` chunks of GOLD."""
+        if trace is None:
+            best = {"checkpoint": "", "stops": False, "scores": (1.0,) * n}
+            return best | {"stopped": False, "milliseconds": 0.0}
         scores = {step.chunk_id: step.q_value for step in trace.steps}
         likely, first = completeness(self.encoder.spec, trace), trace.scores_at(1)
         first_lead = None if first is None else lead(first.q_values)
@@ -266,18 +267,11 @@ class _Evaluation:
         places: Sequence[TextPlace],
         chunk_ids: tuple[int, ...],
         answer: EvidenceAnswer,
-        more: dict[str, Any],
+        about: dict[str, Any],
     ) -> DocumentRow:
-        """`more`: what is not as of GOLD."""
         table = self.workspace.tables[0]
         evidence = tuple((int(table.start[chunk_id]), int(table.end[chunk_id])) for chunk_id in chunk_ids)
         found_at = tuple(_found_at(place, evidence) for place in places)
-        best: dict[str, Any] = {
-            "checkpoint": "",
-            "stops": False,
-            "scores": (1.0,) * len(chunk_ids),
-            "stopped": False,
-        }
         return DocumentRow(
             id=question.id,
             kind=question.kind,
@@ -292,7 +286,7 @@ class _Evaluation:
             answer_reliable=answer.state == "answer",
             answer_state=answer.state,
             answers=question.answers,
-            **(best | {"milliseconds": 0.0} | more),
+            **about,
         )
 
 

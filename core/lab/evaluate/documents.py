@@ -11,18 +11,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from core.answer.protocol import State
 from core.base.metrics import RIGHT_FROM, answer_em, answer_f1
-from core.base.rows import grouped, read_lines
+from core.base.rows import CHECKED, grouped, read_lines
 from core.base.statistics import interval, mean
 
 ALL = "all"
+GOLD = "gold"
+"""The best any method can do: the fewest chunks that hold the quotes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
+@dataclass(frozen=True, slots=True, kw_only=True, config=CHECKED)
 class DocumentRow:
     """One question through one method."""
 

@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from core.base.batches import batches
 from core.base.metrics import answer_accuracy, answer_em, answer_f1, fact_recall
-from core.base.rows import grouped, read_lines
+from core.base.rows import CHECKED, grouped, read_lines
 from core.lab.tasks.example import Example
 
 if TYPE_CHECKING:
     from core.answer.reader import ExtractiveReader
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
+@dataclass(frozen=True, slots=True, kw_only=True, config=CHECKED)
 class AnswerRow:
     """One question over one set of evidence."""
 

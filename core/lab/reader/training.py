@@ -19,11 +19,10 @@ import torch
 
 from core.answer.checkpoint import (
     ADAPTER_FOLDER,
+    HEADS_FILE,
     SPEC_FILE,
     ReaderSpec,
-    load_heads,
     read_reader_spec,
-    save_heads,
     write_reader_spec,
 )
 from core.answer.network import CLASSES, ReaderNetwork, marginal_loss
@@ -32,7 +31,7 @@ from core.answer.windows import Window, read_windows
 from core.base.config import check_numbers
 from core.base.errors import BadCheckpoint, BadRequest
 from core.encode.adapter import load_adapter, save_adapter
-from core.encode.checkpoint import find_base, max_positions_of, sha256_of
+from core.encode.checkpoint import find_base, load_head, max_positions_of, save_head, sha256_of
 from core.encode.encoder import find_device
 from core.encode.forward import batches_by_length
 from core.encode.packaged import MINILM
@@ -41,7 +40,7 @@ from core.lab.reader.course import Course
 from core.lab.reader.lesson import Lesson, gold_answers
 from core.lab.reader.tuning import Tuning, tune
 from core.lab.train.config import ABOVE_0, LEAST, LowRankConfig
-from core.lab.train.descent import low_rank_descent, low_rank_encoder, low_rank_state
+from core.lab.train.descent import Descent, low_rank_encoder, low_rank_state
 from core.lab.train.sitting import Sitting, TrainEvent, Validation
 from core.lab.train.towers import low_rank_changes
 
@@ -109,7 +108,7 @@ class ReaderTrainer(Sitting):
         self.network = network.to(self.device)
         if config.start_from is not None:
             self._start_from(Path(config.start_from))
-        self.descent = low_rank_descent(self.network, config)
+        self.descent = Descent(self.network.parameters(), config.weight_decay, [encoder])
         wanted = {"config": asdict(config), "reader": self.spec.model_dump(mode="json"), "data": course.name}
         super().__init__(folder, wanted)
 
@@ -135,7 +134,7 @@ class ReaderTrainer(Sitting):
         if self.spec.base == ".":
             shutil.copytree(self._base, candidate / "base")
         save_adapter(candidate / ADAPTER_FOLDER, low_rank_changes(self.network.encoder), self.spec.base)
-        save_heads(candidate, self.network.heads)
+        save_head(self.network.heads, candidate / HEADS_FILE)
         write_reader_spec(candidate, self.spec)
         tuning = tune(ExtractiveReader(candidate, str(self.device)), self._validation)
         training = {"data": self.course.name, **record, "config": asdict(self.config)}
@@ -179,7 +178,7 @@ class ReaderTrainer(Sitting):
                 " trained on the same encoder"
             )
         load_adapter(folder / ADAPTER_FOLDER, low_rank_changes(self.network.encoder), start.name)
-        load_heads(folder, self.network.heads, start.name)
+        load_head(self.network.heads, folder / HEADS_FILE, f"reader {start.name}")
 
 
 def tuned(spec: ReaderSpec, tuning: Tuning) -> ReaderSpec:

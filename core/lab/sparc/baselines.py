@@ -185,9 +185,9 @@ class _Bench:
         passages = numbered("passage", map(self.retrievals.text, ids))
         told = {"question": quoted("question", self.question), "passages": passages, **values}
         assert self.llm is not None
-        reply, cost = ask(self.llm, prompt(name, told), schema, self.turn, temperature)
-        self.cost += cost
-        return reply
+        value, reply = ask(self.llm, prompt(name, told), schema, self.turn, temperature)
+        self.cost += reply.cost
+        return value
 
     @property
     def orders(self) -> tuple[Strategy, ...]:
@@ -342,8 +342,8 @@ def _resrag_llm(bench: _Bench) -> _Attempt:
     corpus, encoder = bench.plain
     config = EpisodeConfig(step_budget=bench.config.k)
     task = set_prompt(bench.question, corpus, config, encoder, SET_CONTEXT_TOKENS)
-    action, cost = ask(bench.llm, task.messages, task.schema, bench.turn, 0.0)
-    bench.cost += cost
+    action, reply = ask(bench.llm, task.messages, task.schema, bench.turn, 0.0)
+    bench.cost += reply.cost
     bench.queries.append(bench.question)
     return bench.answer(taken_by(action, corpus.borders, bench.config.k))
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from core.base.metrics import answer_accuracy, answer_em, answer_f1
-from core.base.rows import grouped, read_lines
+from core.base.rows import CHECKED, grouped, read_lines
 from core.base.statistics import mean
 from core.corpus.index import Searchable
 from core.encode.encoder import DualEncoder
@@ -35,9 +35,7 @@ from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import SparcTrace, extended
 
 
-@checked_dataclass(
-    frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False)
-)
+@checked_dataclass(frozen=True, slots=True, kw_only=True, config=CHECKED)
 class SparcRow:
     """One question through one method."""
 
@@ -94,13 +92,6 @@ class SparcRow:
         """What two methods' rows must have in common to be compared."""
         return self.task, self.split, self.seed, self.id
 
-    @property
-    def setting(self) -> tuple[object, ...]:
-        """All that rows of one evaluation share."""
-        about = (self.task, self.split, self.seed, self.method, self.agents, self.checkpoint)
-        how = (self.fingerprint, self.strategies, self.width, self.depth, self.first_round, self.k)
-        return about + how
-
 
 def read_sparc_rows(path: Path) -> list[SparcRow]:
     """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the wrong line."""
@@ -109,7 +100,12 @@ def read_sparc_rows(path: Path) -> list[SparcRow]:
 
 def group_sparc(rows: Sequence[SparcRow]) -> list[tuple[SparcRow, ...]]:
     """Rows that differ in nothing but the question, in order of their first rows."""
-    return grouped(rows, lambda row: row.setting)
+
+    def setting(row: SparcRow) -> Hashable:
+        about = (row.task, row.split, row.seed, row.method, row.agents, row.checkpoint)
+        return (*about, row.fingerprint, row.strategies, row.width, row.depth, row.first_round, row.k)
+
+    return grouped(rows, setting)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,7 @@ from core.answer.confidence import expected_calibration_error
 from core.base.metrics import RIGHT_FROM
 from core.base.statistics import mean
 from core.lab.reader.evaluation import AnswerRow, group_answers
-from core.lab.studies.tables import filled, shown_mean
-from core.lab.tasks.babilong import name_length
+from core.lab.studies.tables import check_groups, filled, shown_mean, task_name
 from core.views.charts import Cell, Report, mean_with_interval
 
 SURE = 0.7
@@ -20,6 +19,7 @@ Group = Sequence[AnswerRow]
 def answers(rows: Sequence[AnswerRow]) -> Report:
     """A line a task and evidence."""
     groups, first = group_answers(rows), rows[0]
+    check_groups(groups)
     note = (
         f"answered by {first.reader}, {first.split} part, seed {first.seed}; accuracy: the answer contains an"
         f" accepted one; right: F1 of {RIGHT_FROM} or more."
@@ -27,11 +27,6 @@ def answers(rows: Sequence[AnswerRow]) -> Report:
     return Report(
         "answers", (filled("Answers", _SCORED, groups), filled("Confidence", _TRUSTED, groups)), notes=(note,)
     )
-
-
-def _task(group: Group) -> str:
-    task, length = group[0].task, group[0].length
-    return task if length is None else f"{task} at {name_length(length)}"
 
 
 def _answered(group: Group) -> list[AnswerRow]:
@@ -48,7 +43,10 @@ def _right_where_sure(group: Group) -> str | None:
 
 
 Columns = dict[str, Callable[[Group], Cell]]
-_NAMED: Columns = {"task": _task, "evidence": lambda group: group[0].evidence}
+_NAMED: Columns = {
+    "task": lambda group: task_name(group[0]),
+    "evidence": lambda group: group[0].evidence,
+}
 _SCORED: Columns = _NAMED | {
     "n": lambda group: len(group),
     "passages": lambda group: shown_mean((row.n_passages for row in group), 1),

@@ -15,21 +15,18 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from core.base.config import RESRAG
 from core.base.errors import BadRequest
-from core.base.rows import grouped, read_lines
+from core.base.rows import CHECKED, grouped, read_lines
 from core.base.statistics import PairedTest, paired_test
-from core.lab.studies.tables import check_any, lines_of
+from core.lab.studies.tables import check_groups, lines_of
 from core.methods.sparc.retriever import SPARC
 from core.views.charts import Cell, Chart, Report, Table, mean_with_interval, with_p
 
 
-@checked_dataclass(
-    frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False)
-)
+@checked_dataclass(frozen=True, slots=True, kw_only=True, config=CHECKED)
 class FrontierRow:
     """One question through one method at every setting; tuples after `settings` have a value for each."""
 
@@ -119,7 +116,7 @@ _AGAINST = (
 def frontier(rows: Group) -> Report:
     """All tables and charts. Raises BadRequest for no rows."""
     groups = group_frontier(rows)
-    check_any(groups, "evaluate at least one question")
+    check_groups(groups, "evaluate at least one question")
     ours, theirs = ([g for g in groups if (g[0].method == RESRAG) is own] for own in (True, False))
     pairs = [(own, other) for own in ours for other in theirs if other[0].task == own[0].task]
     tests = tuple(line for own, other in pairs for line in _against(own, other))

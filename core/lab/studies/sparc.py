@@ -15,7 +15,7 @@ from core.base.rows import grouped
 from core.base.statistics import mean
 from core.lab.sparc.baselines import MAX_PARAGRAPHS
 from core.lab.sparc.evaluation import SparcRow, group_sparc
-from core.lab.studies.tables import check_any, filled, lines_of, paired, shown_mean
+from core.lab.studies.tables import check_groups, filled, lines_of, paired, shown_mean
 from core.methods.sparc.retriever import SPARC
 from core.views.charts import Cell, Chart, Report, Table, mean_with_interval, with_p
 
@@ -32,7 +32,7 @@ SCORES: dict[str, Callable[[SparcRow], float | None]] = {
 def sparc(rows: Sequence[SparcRow]) -> Report:
     """All tables; others are tested against a task's first method. Raises BadRequest for no rows."""
     groups = group_sparc(rows)
-    check_any(groups, "evaluate at least one question")
+    check_groups(groups, "evaluate at least one question")
     name = partial(_name, several=len({group[0].agents for group in groups}) > 1)
     deepest, named = _deepest(groups), {"method": name}
     second_round = filter(_second_round, deepest)

@@ -9,14 +9,14 @@ import numpy as np
 
 from core.base.errors import BadRequest
 from core.base.metrics import fact_em, fact_f1, fact_recall
-from core.base.rows import EpisodeRow, group_rows
+from core.base.rows import EpisodeRow
 from core.base.statistics import mean
 from core.lab.evaluate.summary import METRICS
 from core.lab.studies.tables import (
     Group,
     agent_name,
-    check_any,
     conditions,
+    evaluations,
     filled,
     lines_of,
     measured,
@@ -48,8 +48,7 @@ COLUMNS = {
 
 def scores(rows: Sequence[EpisodeRow]) -> Report:
     """A line an evaluation; under no threshold of its own no values. Raises BadRequest for no rows."""
-    groups = group_rows(rows)
-    check_any(groups)
+    groups = evaluations(rows)
     columns: dict[str, Callable[[Group], Cell]] = {
         "task": lambda group: task_name(group[0]),
         "method": lambda group: agent_name(group[0]),
@@ -101,7 +100,7 @@ _HAYSTACK: dict[str, Callable[[Lengths], Cell]] = {
 
 def budget(rows: Sequence[EpisodeRow]) -> Report:
     """Facts found with 1 ... T retrievals and no stop (Q-RAG table 6), read off rows of the largest T."""
-    groups = _groups(rows)
+    groups = evaluations(rows)
     tables, charts = zip(*map(_budget, groups), strict=True)
     said = tuple(f"{subject_name(group)}: {conditions(group)} No stop." for group in groups)
     return Report("budget", tables, charts, said)
@@ -127,7 +126,7 @@ def _budget(group: Group) -> tuple[Table, Chart]:
 
 def planning(rows: Sequence[EpisodeRow]) -> Report:
     """Plan Q-RAG against the greedy agent (appendix D): paired tests of each beam against a beam of one."""
-    groups = _groups(rows)
+    groups = evaluations(rows)
 
     def against_greedy(group: Group) -> str | None:
         row = group[0]
@@ -166,7 +165,7 @@ def length(rows: Sequence[EpisodeRow]) -> Report:
     y = "Fact F1 (own threshold)"
     chart = Chart("Fact F1 by length", "tokens of the haystack", y, lines_of(points), log_x=True)
     table = filled("Length of the haystack", columns, lengths)
-    return Report("length", (table,), (chart,), notes(_groups(rows)))
+    return Report("length", (table,), (chart,), notes(evaluations(rows)))
 
 
 def _of_length(cell: Callable[[Group], Cell], of: Lengths) -> Cell:
@@ -198,7 +197,7 @@ def timing(rows: Sequence[EpisodeRow]) -> Report:
 
 def chunk_size(rows: Sequence[EpisodeRow]) -> Report:
     """Neighbouring chunks joined up to a number of tokens: scores, and how much text the evidence is."""
-    groups = sorted(_groups(rows), key=lambda group: (subject_name(group), group[0].chunk_tokens or 0))
+    groups = sorted(evaluations(rows), key=lambda group: (subject_name(group), group[0].chunk_tokens or 0))
     columns: dict[str, Callable[[Group], Cell]] = {
         "task": subject_name,
         "tokens a chunk": lambda group: group[0].chunk_tokens or "as they are",
@@ -216,14 +215,9 @@ def chunk_size(rows: Sequence[EpisodeRow]) -> Report:
     return Report("chunk-size", (filled("Chunk size", columns, groups),), (chart,), notes(groups))
 
 
-def _groups(rows: Sequence[EpisodeRow]) -> list[tuple[EpisodeRow, ...]]:
-    check_any(rows)
-    return group_rows(rows)
-
-
 def _by_length(rows: Sequence[EpisodeRow]) -> list[Lengths]:
     """By name and length. Raises BadRequest."""
-    groups = _groups(rows)
+    groups = evaluations(rows)
     if any(group[0].length is None for group in groups):
         raise BadRequest(
             f"{groups[0][0].task} has contexts of its own, so its length can't be studied; choose a task that"

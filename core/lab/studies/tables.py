@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from core.base.errors import BadRequest
-from core.base.rows import EpisodeRow
+from core.base.rows import EpisodeRow, group_rows
 from core.base.statistics import PairedTest, mean, paired_test
 from core.lab.evaluate.summary import METRICS
+from core.lab.reader.evaluation import AnswerRow
 from core.lab.tasks.babilong import name_length
 from core.methods.registry import facts_of
 from core.views.charts import Cell, Line, Table, mean_with_interval
@@ -34,10 +36,20 @@ def lines_of(points: Iterable[tuple[str, float, float | None]]) -> tuple[Line, .
     )
 
 
-def check_any(groups: Sequence[object], remedy: str = "evaluate at least one example") -> None:
-    """Raises BadRequest where there is nothing to study."""
-    if not groups:
+def check_groups(groups: Iterable[Sequence[Any]], remedy: str = "evaluate at least one example") -> None:
+    """Raises BadRequest where there is nothing to study, or a question stands twice in one evaluation: it
+    would count twice, and intervals would be too narrow.
+    """
+    counts = [Counter(row.id for row in group) for group in groups]
+    if not counts:
         raise BadRequest(f"there are no rows to study; {remedy}")
+    for counted in counts:
+        [(name, n)] = counted.most_common(1)
+        if n > 1:
+            raise BadRequest(
+                f"question {name[:80]!r} stands {n} times in one evaluation; name a file that has every row"
+                " once"
+            )
 
 
 def paired(
@@ -61,9 +73,16 @@ def shown_mean(values: Iterable[float | None], digits: int) -> str | None:
 Group = Sequence[EpisodeRow]
 
 
+def evaluations(rows: Group) -> list[tuple[EpisodeRow, ...]]:
+    """See `group_rows`. Raises BadRequest as `check_groups`."""
+    groups = group_rows(rows)
+    check_groups(groups)
+    return groups
+
+
 def check_greedy(rows: Group) -> None:
-    """Raises BadRequest for no rows, and those that give no threshold: baselines and planned paths."""
-    check_any(rows)
+    """Raises BadRequest as `evaluations`, and for rows without a threshold: baselines and planned paths."""
+    evaluations(rows)
     if any(row.beam_width > 1 or not row.best_q for row in rows):
         raise BadRequest(
             "a threshold can only be studied on rows of the plain agent; evaluate it with --method qrag and"
@@ -71,7 +90,7 @@ def check_greedy(rows: Group) -> None:
         )
 
 
-def task_name(row: EpisodeRow) -> str:
+def task_name(row: EpisodeRow | AnswerRow) -> str:
     """The task with its length."""
     return row.task if row.length is None else f"{row.task} at {name_length(row.length)}"
 

@@ -47,20 +47,22 @@ def trainings_in(path: Path) -> list[Path]:
     return sorted(path.iterdir()) if is_collection else [path]
 
 
-def read_training(path: Path, told: str = "config") -> list[dict[str, Any]]:
+def read_training(path: Path, told: str = "alpha") -> list[dict[str, Any]]:
     """The events of a training, from its folder or a copy of its progress.jsonl, plain or gzipped. `told`:
-    what its first event says. Raises BadRequest when it hasn't begun or is none.
+    what its first event, or the configuration in it, says: by default what only an agent's training does.
+    Raises BadRequest when it hasn't begun or is none of these.
     """
     file = path / "progress.jsonl" if path.is_dir() else path
     try:
         opened = gzip.open if file.suffix == ".gz" else open
         with opened(file, "rt", encoding="utf-8") as lines:
             events = [json.loads(line) for line in lines if line.endswith("\n")]
-        if events[0]["event"] != "started" or told not in events[0]:
-            raise ValueError("its first line does not say how it started")
+        if events[0]["event"] != "started" or told not in events[0] | events[0].get("config", {}):
+            raise ValueError(f"its first line says of no {told.replace('_', ' ')}")
     except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError) as error:
         raise BadRequest(
-            f"{file} holds no training ({error}); name the folder of one, or its progress.jsonl"
+            f"{file} holds no training that this study reads ({error}); name the folder of one, or its"
+            " progress.jsonl"
         ) from error
     return events
 

@@ -21,7 +21,8 @@ from typing import Literal
 
 from core.base.errors import BadRequest
 from core.ingest.tokenizer import Tokenizer
-from core.lab.tasks.example import Example, Noise, Woven, weave, weave_to_length
+from core.lab.tasks.data import UNREADABLE
+from core.lab.tasks.example import Example, Noise, Woven, weave_to_length
 
 Part = Literal["train", "test"]
 
@@ -53,11 +54,11 @@ def read_babi(folder: Path, task: str, part: Part) -> list[FactQuestion]:
             " there"
         )
     opened = gzip.open if paths[0].suffix == ".gz" else open
-    with opened(paths[0], "rt", encoding="utf-8") as lines:
-        try:
+    try:
+        with opened(paths[0], "rt", encoding="utf-8") as lines:
             return list(_questions(lines, paths[0].name, f"{task}-{part}"))
-        except (OSError, EOFError, UnicodeDecodeError) as error:
-            raise BadRequest(f"{paths[0].name} can't be read ({error}); fetch it again") from error
+    except (*UNREADABLE, UnicodeDecodeError) as error:
+        raise BadRequest(f"{paths[0].name} can't be read ({error}); fetch it again") from error
 
 
 def _questions(lines: Iterable[str], file: str, prefix: str) -> Iterator[FactQuestion]:
@@ -148,11 +149,3 @@ def babilong_examples(
             name = f"{task}-{name_length(token_budget)}-{seed}-{row}"
             examples.append(told.over(chunks, name, task))
     return examples, left_out
-
-
-def compose_chunks(
-    task: str, question: FactQuestion, noise: Noise, n_chunks: int, rng: Random, example_id: str
-) -> Example:
-    """One question over `n_chunks` chunks, or as many as the story has: the short haystacks of training."""
-    chunks = weave(question.facts, noise, max(0, n_chunks - len(question.facts)), rng)
-    return question.over(chunks, example_id, task)

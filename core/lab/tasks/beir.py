@@ -12,9 +12,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, ValidationError
 
-from core.base.config import check_query
 from core.base.errors import BadRequest, first_problem
-from core.lab.tasks.data import chunk_text, json_lines
+from core.lab.tasks.data import checked_question, chunk_text, is_text, json_lines
 from core.lab.tasks.example import Example
 
 MAX_FILE_BYTES, MAX_LINE_BYTES = 1 << 30, 1 << 24
@@ -39,33 +38,39 @@ def read_beir(folder: Path, part: str) -> list[Example]:
     """The judged queries over the whole corpus, which all examples share; support are the passages judged
     above 0. Raises BadRequest, naming file and line.
     """
-    corpus = _passages(folder, "corpus.jsonl")
-    rows = {passage.id: row for row, passage in enumerate(corpus)}
-    queries = {query.id: query.text for query in _passages(folder, "queries.jsonl")}
+    corpus, queries = (_passages(folder, name) for name in ("corpus.jsonl", "queries.jsonl"))
+    rows = {name: row for row, name in enumerate(corpus)}
     judged: dict[str, set[int]] = {}
     for where, query, passage in _judgements(folder, part):
         if query not in queries or passage not in rows:
             named = f"query {query!r} and passage {passage!r}"
             raise BadRequest(f"{where} judges {named}, of which one is missing; fetch the set again")
         judged.setdefault(query, set()).add(rows[passage])
-    chunks = Passages(chunk_text(passage.title, passage.text) for passage in corpus)
-    chunks.names = tuple(passage.id for passage in corpus)
-    return [
-        Example(query, folder.name, check_query(queries[query]), chunks, tuple(sorted(support)))
-        for query, support in judged.items()
-    ]
+    chunks = Passages(chunk_text(passage.title, passage.text) for passage in corpus.values())
+    chunks.names = tuple(corpus)
+    examples = []
+    for query, support in judged.items():
+        question = checked_question(queries[query].text, f"query {query!r} of {folder.name}")
+        examples.append(Example(query, folder.name, question, chunks, tuple(sorted(support))))
+    return examples
 
 
-def _passages(folder: Path, name: str) -> list[_Passage]:
+def _passages(folder: Path, name: str) -> dict[str, _Passage]:
+    """The records of a file, by id."""
     path = folder / name if (folder / name).exists() else folder / f"{name}.gz"
-    passages: list[_Passage] = []
+    passages: dict[str, _Passage] = {}
     for where, record in json_lines(path, max_bytes=MAX_FILE_BYTES, max_line_bytes=MAX_LINE_BYTES):
         if len(passages) == MAX_PASSAGES:
             raise BadRequest(f"{path.name} has more than {MAX_PASSAGES:,} passages; take a part of it")
         try:
-            passages.append(_Passage.model_validate(record))
+            passage = _Passage.model_validate(record)
         except ValidationError as error:
             raise BadRequest(f"{where}: {first_problem(error)}; put it right") from None
+        if not all(map(is_text, (passage.id, passage.title, passage.text))):
+            raise BadRequest(f"{where} holds half a character; put it right")
+        if passage.id in passages:
+            raise BadRequest(f"{where}: the id {passage.id[:80]!r} stands twice; give each its own")
+        passages[passage.id] = passage
     return passages
 
 

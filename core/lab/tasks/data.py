@@ -8,11 +8,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterator
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
 
-from core.base.errors import BadRequest
+from core.base.config import check_query
+from core.base.errors import BadRequest, UserError
 
 VARIABLE = "QRAG_DATA"
 _REMEDY = f"name their folder in {VARIABLE}, or with the command's --data or --data-folder"
@@ -42,13 +45,34 @@ def chunk_text(title: str, text: str) -> str:
     return f"{title.strip()}: {text.strip()}" if title.strip() else text.strip()
 
 
+UNREADABLE = (OSError, EOFError, zlib.error)
+"""What reading a file raises that isn't there, or is packed and damaged."""
+
+
+def opened(path: Path) -> BufferedIOBase:
+    """A file, unpacked as it is read if its name ends in .gz."""
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+
+
+def read_bytes(path: Path, max_bytes: int, refusal: type[UserError] = BadRequest) -> bytes:
+    """All of a file, unpacked. Raises `refusal` for one that can't be read or is larger."""
+    try:
+        with opened(path) as file:
+            data = file.read(max_bytes + 1)
+    except UNREADABLE as error:
+        raise refusal(f"{path} can't be read ({error}); check its name and fetch it again") from error
+    if len(data) > max_bytes:
+        raise refusal(f"{path.name} has more than {max_bytes:,} bytes; split it and read the parts")
+    return data
+
+
 def json_lines(path: Path, *, max_bytes: int, max_line_bytes: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """("FILE line N", object) for every line that isn't blank, of a plain or gzipped UTF-8 file. Raises
     BadRequest for one that can't be read, is larger unpacked, has a longer line, or a line that is no object.
     """
     read = 0
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with opened(path) as file:
             for number, line in enumerate(iter(lambda: file.readline(max_line_bytes + 1), b""), start=1):
                 where = f"{path.name} line {number}"
                 read += len(line)
@@ -62,7 +86,7 @@ def json_lines(path: Path, *, max_bytes: int, max_line_bytes: int) -> Iterator[t
                     )
                 if line.strip():
                     yield where, _json_object(line, where)
-    except (OSError, EOFError) as error:
+    except UNREADABLE as error:
         raise BadRequest(f"{path} can't be read ({error}); check its name and fetch it again") from error
 
 
@@ -85,6 +109,14 @@ def is_text(value: object) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def checked_question(question: str, where: str) -> str:
+    """See `check_query`, whose sentence stands behind `where`."""
+    try:
+        return check_query(question)
+    except BadRequest as error:
+        raise BadRequest(f"{where}: {error}") from None
 
 
 def plain(text: str) -> str:

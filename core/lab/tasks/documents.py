@@ -7,8 +7,6 @@ between converters. Labels are places in the text, so any way of cutting it and 
 from __future__ import annotations
 
 import csv
-import gzip
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,12 +17,12 @@ from typing import Annotated, Any, Literal, Protocol, get_args
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
-from core.base.config import ChunkConfig, check_query
+from core.base.config import ChunkConfig
 from core.base.errors import BadDocument, BadRequest
 from core.base.rows import grouped
 from core.base.types import Document, Workspace
 from core.ingest import MAX_FILE_BYTES, Tokenizer, chunk_document, default_chunker, read_document
-from core.lab.tasks.data import is_text, json_lines
+from core.lab.tasks.data import checked_question, is_text, json_lines, read_bytes
 
 QuestionKind = Literal["single", "bridge", "comparison", "temporal", "table", "unanswerable"]
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
@@ -125,10 +123,7 @@ def _question(record: dict[str, Any], where: str) -> DocumentQuestion:
     accepted = [answers] if isinstance(answers, str) else answers if isinstance(answers, list) else []
     if not all(is_text(answer) for answer in accepted):
         raise BadRequest(f'{where}: "answer" must be a text or a list of texts; put it right')
-    try:
-        question = check_query(record["question"])
-    except BadRequest as error:
-        raise BadRequest(f"{where}: {error}") from None
+    question = checked_question(record["question"], where)
     try:
         marks = _MARKS.validate_python(record.get("marks", ()))
     except ValidationError:
@@ -248,7 +243,7 @@ class DocumentFolder:
     def read(self, name: str) -> Document:
         """The bounds on reading are for this one alone. Raises BadRequest, BadDocument."""
         path, part = self._find(name)
-        data = _read_part(path, part) if part else _read_bytes(path)
+        data = _read_part(path, part) if part else read_bytes(path, MAX_FILE_BYTES, BadDocument)
         return read_document(data, name if part else path.name.removesuffix(".gz"))
 
     def _find(self, name: str) -> tuple[Path, str]:
@@ -295,18 +290,6 @@ def _read_places(path: Path) -> dict[str, str]:
             f"{path} can't be read ({error}); write a line NAME, tab, PATH a document"
         ) from error
     return {row[0]: row[1] for row in rows if len(row) >= 2}
-
-
-def _read_bytes(path: Path) -> bytes:
-    """All of a file, unpacked if its name ends in .gz. Raises BadDocument."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise BadDocument(f"{path} can't be read ({error}); check its name and fetch it again") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise BadDocument(f"{path.name} has more than {MAX_FILE_BYTES:,} bytes; split it")
-    return data
 
 
 def _read_part(path: Path, part: str) -> bytes:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from core.base.errors import BadRequest
+from core.lab.tasks.documents import TextPlace
 from core.lab.tasks.prose import compose_paragraph, compose_title, count_tokens
 from core.lab.tasks.story import Fact, tell_story
 
@@ -23,20 +24,12 @@ CHAPTER_TOKENS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class TextRange:
-    """Code point offsets into a text: `text[start:end]`."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class NarrativeQuestion:
     """A question about a story's end; `support`: deciding facts in the order of the reasoning."""
 
     question: str
     answer: str
-    support: tuple[TextRange, ...]
+    support: tuple[TextPlace, ...]
     hops: int
 
 
@@ -46,7 +39,7 @@ class Narrative:
 
     text: str
     questions: tuple[NarrativeQuestion, ...]
-    facts: tuple[TextRange, ...]
+    facts: tuple[TextPlace, ...]
 
 
 class _Page:
@@ -57,13 +50,13 @@ class _Page:
         self.offset = 0
         self._separator = ""
 
-    def write(self, sentence: str) -> TextRange:
+    def write(self, sentence: str) -> TextPlace:
         """Appends a sentence to the running paragraph."""
         start = self.offset + len(self._separator)
         self.parts += (self._separator, sentence)
         self.offset = start + len(sentence)
         self._separator = " "
-        return TextRange(start, self.offset)
+        return start, self.offset
 
     def close_paragraph(self) -> None:
         if self.offset:
@@ -90,7 +83,7 @@ def generate_narrative(n_tokens: int, seed: int = 0, n_questions: int = 12) -> N
     return Narrative("".join([*page.parts, "\n"]), tuple(questions), spans)
 
 
-def _weave(rng: Random, page: _Page, facts: Sequence[Fact], n_tokens: int) -> Iterator[TextRange]:
+def _weave(rng: Random, page: _Page, facts: Sequence[Fact], n_tokens: int) -> Iterator[TextPlace]:
     """Writes noise and facts to `page`; yields the span of each fact in order."""
     budget = n_tokens - sum(count_tokens(fact.text) for fact in facts)
     due = [(row + rng.random()) / len(facts) * budget for row in range(len(facts))]

@@ -24,7 +24,7 @@ from core.base.errors import BadRequest
 from core.ingest.packing import Units, pack, spans_array
 from core.ingest.sentences import iter_sentences
 from core.ingest.tokenizer import Tokenizer
-from core.lab.tasks.data import data_folder
+from core.lab.tasks.data import UNREADABLE, data_folder
 from core.lab.tasks.example import Noise
 from core.lab.tasks.prose import compose_paragraph
 
@@ -133,11 +133,13 @@ def _texts(source: Source, data: Path) -> Iterator[str]:
     if not paths:
         raise BadRequest(f"{data / source} holds no texts; put the {source} files there")
     for path in paths:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            if source == "essays":
-                yield from (json.loads(line)["text"] for line in file)
-            else:
-                yield file.read()
+        try:
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                yield from (
+                    (json.loads(line)["text"] for line in file) if source == "essays" else [file.read()]
+                )
+        except (*UNREADABLE, UnicodeDecodeError) as error:
+            raise BadRequest(f"{path} can't be read ({error}); fetch it again") from error
 
 
 def _collect(

@@ -13,7 +13,6 @@ one becomes a sentence that names file and line.
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from core.base.config import MAX_QUERY_CHARACTERS, check_query
+from core.base.config import MAX_QUERY_CHARACTERS
 from core.base.errors import BadRequest
 from core.corpus.bm25 import WordIndex
 from core.corpus.words import words_of
 from core.lab.tasks.beir import read_beir
-from core.lab.tasks.data import chunk_text, data_folder, is_text, json_lines
+from core.lab.tasks.data import checked_question, chunk_text, data_folder, is_text, json_lines, read_bytes
 from core.lab.tasks.example import Example
 
 FOLDERS = {
@@ -48,6 +47,11 @@ MAX_LINE_BYTES = 16 * 1024 * 1024
 """Longest record of a JSONL file."""
 MAX_CHUNKS = 100_000
 """Most chunks of one question."""
+OWN = "own"
+"""Task of a person's own questions, and the bounds of their file: bytes unpacked; of a line, which may be a
+question over some five million words; questions.
+"""
+MAX_OWN_BYTES, MAX_OWN_LINE_BYTES, MAX_OWN_QUESTIONS = 256 * 1024 * 1024, 32 * 1024 * 1024, 100_000
 MAX_SUPPORT = 32
 """Most support chunks of one question: an episode takes them one after another, a state has to hold them."""
 
@@ -75,6 +79,23 @@ def read_qa(source: str | Path, part: str = "eval", data: Path | None = None) ->
     return examples
 
 
+def read_own_questions(path: Path) -> list[Example]:
+    """A person's own questions, a line `{"question", "chunks": [text], "support": [0-based ids], "id"?,
+    "answer"?}` each. Raises BadRequest for the first wrong line.
+    """
+    examples: list[Example] = []
+    for where, record in json_lines(path, max_bytes=MAX_OWN_BYTES, max_line_bytes=MAX_OWN_LINE_BYTES):
+        if len(examples) == MAX_OWN_QUESTIONS:
+            raise BadRequest(f"{path.name} has more than {MAX_OWN_QUESTIONS:,} questions; split it")
+        examples.append(_labelled(record, where, OWN))
+    if not examples:
+        raise BadRequest(
+            f'{path.name} has no questions; write lines {{"question": ..., "chunks": [...], "support":'
+            " [...]}"
+        )
+    return examples
+
+
 def _file(path: Path, task: str) -> Iterator[Example]:
     match path.name.removesuffix(".gz").rpartition(".")[2]:
         case "json":
@@ -94,12 +115,12 @@ def title_of(text: str) -> str:
 def _json_lines(path: Path, task: str) -> Iterator[Example]:
     for where, record in json_lines(path, max_bytes=MAX_FILE_BYTES, max_line_bytes=MAX_LINE_BYTES):
         if "paragraphs" not in record:
-            yield labelled(record, where, task)
+            yield _labelled(record, where, task)
         elif record.get("answerable", True):  # MuSiQue-Full has questions without support, too
             yield _musique(record, where, task)
 
 
-def labelled(record: Mapping[str, Any], where: str, task: str) -> Example:
+def _labelled(record: Mapping[str, Any], where: str, task: str) -> Example:
     """A record of our own format. Raises BadRequest, which begins with `where`."""
     chunks = [_paragraph(chunk, "text", where) for chunk in _list(record, "chunks", where)]
     hops = record.get("hops")
@@ -117,13 +138,7 @@ def _musique(record: Mapping[str, Any], where: str, task: str) -> Example:
 
 
 def _hotpotqa(path: Path, task: str) -> Iterator[Example]:
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            text = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, EOFError) as error:
-        raise BadRequest(f"{path} can't be read ({error}); fetch it again") from error
-    if len(text) > MAX_FILE_BYTES:
-        raise BadRequest(f"{path.name} has more than {MAX_FILE_BYTES:,} bytes; split it and read the parts")
+    text = read_bytes(path, MAX_FILE_BYTES)
     try:
         records = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -164,17 +179,14 @@ def _example(
     question = record.get("question")
     if not isinstance(question, str):
         raise BadRequest(f'{where} has no "question" with a text; add one')
-    try:
-        question = check_query(question)
-    except BadRequest as error:
-        raise BadRequest(f"{where}: {error}") from None
-    if not all(map(is_text, chunks)):
-        raise BadRequest(f"{where} has a chunk that holds half a character; put it right")
+    question = checked_question(question, where)
+    example_id = str(record.get("id") or record.get("_id") or where)[:MAX_QUERY_CHARACTERS]
+    if not all(map(is_text, (example_id, *chunks))):
+        raise BadRequest(f"{where} has an id or a chunk that holds half a character; put it right")
     if len(chunks) > MAX_CHUNKS:
         raise BadRequest(f"{where} has {len(chunks):,} chunks, more than {MAX_CHUNKS:,}; leave some out")
     first = {text: row for row, text in enumerate(dict.fromkeys(chunks))}
     gold = tuple(sorted({first[chunks[row]] for row in _checked_support(support, len(chunks), where)}))
-    example_id = str(record.get("id") or record.get("_id") or where)[:MAX_QUERY_CHARACTERS]
     named = kind if isinstance(kind, str) else ""
     return Example(example_id, task, question, tuple(first), gold, answers, named)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from core.base.errors import BadRequest
 from core.base.home import ROOT
 from core.base.types import Workspace
-from core.lab.tasks.narrative import TextRange
+from core.lab.tasks.documents import TextPlace
 
 SAMPLE_FOLDER = ROOT / "sample_docs"
 SAMPLE_FILES = ("river-chronicle.txt", "beacon-handbook.md", "harbour-almanac.html")
@@ -59,17 +59,17 @@ def read_sample(path: Path) -> Sample:
     return Sample(path.name, values["title"], values["description"], path, questions)
 
 
-def span_chunks(workspace: Workspace, document: int, spans: Iterable[TextRange]) -> tuple[int, ...]:
+def span_chunks(workspace: Workspace, document: int, spans: Iterable[TextPlace]) -> tuple[int, ...]:
     """Ids of chunks that hold a part of any span of a document, ascending; a border-crosser counts twice."""
-    holding = (workspace.overlapping(document, span.start, span.end) for span in spans)
+    holding = (workspace.overlapping(document, *span) for span in spans)
     return tuple(sorted(set().union(*holding)))
 
 
-def find_quote(text: str, quote: str) -> TextRange:
+def find_quote(text: str, quote: str) -> TextPlace:
     """Where `quote` first stands in `text`. Raises BadRequest when nowhere."""
     start = text.find(quote)
     if start < 0 or not quote:
         raise BadRequest(
             f"support {quote!r} is not in the document; quote its text as `ingest --text` prints it"
         )
-    return TextRange(start, start + len(quote))
+    return start, start + len(quote)

@@ -16,9 +16,7 @@ from core.lab.train.towers import base_encoder, formed, trainable_tower
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from core.answer.network import ReaderNetwork
     from core.encode.mpnet import Encoder
-    from core.encode.reranker import RerankerNetwork
 
 Part = TypeVar("Part")
 
@@ -80,11 +78,6 @@ class Descent:
                 state.setdefault(int(index), {})[key] = value
         groups = self._optimizer.state_dict()["param_groups"]
         self._optimizer.load_state_dict({"state": state, "param_groups": groups})
-
-
-def low_rank_descent(network: ReaderNetwork | RerankerNetwork, config: LowRankConfig) -> Descent:
-    """Steps of an encoder's LoRA and of the heads on it."""
-    return Descent(network.parameters(), config.weight_decay, [network.encoder])
 
 
 def low_rank_state(network: nn.Module) -> dict[str, torch.Tensor]:

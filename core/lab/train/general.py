@@ -69,6 +69,11 @@ class GeneralMixture:
         Random("order of validation").shuffle(self._held)
 
     def draw(self, rng: Random, n: int) -> list[Example]:
+        if n > len(self._train):
+            raise BadRequest(
+                f"{n} questions are drawn for an update, and {self.name} has {len(self._train)} to train on;"
+                " choose fewer for an update, or give it more"
+            )
         drawn = rng.sample(self._train, n)
         own = [
             [*asked.support, *rng.sample(asked.distractors, min(DISTRACTORS, len(asked.distractors)))]

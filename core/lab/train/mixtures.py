@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from core.base.errors import BadRequest
 from core.lab.tasks.example import Example
-from core.lab.tasks.own_questions import read_own_questions
+from core.lab.tasks.qa_sets import read_own_questions
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -53,7 +53,9 @@ class OwnMixture:
         if file is None:
             raise BadRequest("training on your own questions needs their file; name it with --questions")
         self._file = file.name
-        examples = read_own_questions(file)
+        # one that stands twice would validate what it trains
+        once = {(example.question, example.chunks): example for example in read_own_questions(file)}
+        examples = list(once.values())
         if len(examples) < FEWEST:
             raise BadRequest(f"{file.name} has {len(examples)} questions, below {FEWEST}; add more")
         Random("split of own questions").shuffle(examples)

@@ -16,9 +16,8 @@ from typing import Any
 
 from core.encode.tokens import FastTokenizer
 from core.lab.tasks.babi_world import ACTORS, GIVERS, TASKS, UntestedStories
-from core.lab.tasks.babilong import compose_chunks
 from core.lab.tasks.data import babi_folder
-from core.lab.tasks.example import Example, Noise
+from core.lab.tasks.example import Example, Noise, weave
 from core.lab.tasks.generated import story_example, training_rng
 from core.lab.tasks.noise import compose_noise, find_calls, find_deeds, find_people, read_noise, rename_people
 from core.lab.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
@@ -111,7 +110,7 @@ class NarrativeMixture:
             return self._needles(noise, n_noise, rng, example_id)
         [task] = [task for task in TASKS if task == name]
         story = self._stories.tell(task, rng)
-        return compose_chunks(name, story, noise, len(story.facts) + n_noise, rng, example_id)
+        return story.over(weave(story.facts, noise, n_noise, rng), example_id, name)
 
     def _needles(self, noise: Noise, n_noise: int, rng: Random, example_id: str) -> Example:
         variant = rng.choice(list(VARIANTS))

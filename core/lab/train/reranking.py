@@ -33,6 +33,7 @@ from core.encode.checkpoint import (
     load_head,
     max_positions_of,
     read_spec,
+    save_head,
     sha256_of,
     write_spec,
 )
@@ -45,13 +46,12 @@ from core.encode.reranker import (
     hash_of,
     padded_pairs,
     pair,
-    save_head,
     window_of,
 )
 from core.encode.tokens import FastTokenizer
 from core.lab.train.config import ABOVE_0, LEAST, LowRankConfig
 from core.lab.train.contests import Contest, Contests
-from core.lab.train.descent import low_rank_descent, low_rank_encoder, low_rank_state
+from core.lab.train.descent import Descent, low_rank_encoder, low_rank_state
 from core.lab.train.mixtures import Mixture
 from core.lab.train.sitting import CONFIG_FILE, Sitting, TrainEvent, Validation
 from core.lab.train.towers import low_rank_changes
@@ -114,7 +114,7 @@ class RerankTrainer(Sitting):
             load_head(self.network.head, before / HEAD_FILE, origin)
         else:
             self._begin_with_reader(weights)
-        self.descent = low_rank_descent(self.network, config)
+        self.descent = Descent(self.network.parameters(), config.weight_decay, [encoder])
         about = {
             "config": asdict(config),
             "agent": self.spec.model_dump(mode="json", exclude={"scores"}),
@@ -155,7 +155,7 @@ class RerankTrainer(Sitting):
         (candidate / RERANKER_FOLDER).mkdir()
         changes = low_rank_changes(self.network.encoder)
         save_adapter(candidate / RERANKER_FOLDER, changes, self._base_name)
-        save_head(self.network, candidate / RERANKER_FOLDER)
+        save_head(self.network.head, candidate / RERANKER_FOLDER / HEAD_FILE)
         by_weight = self._contests.scores(candidate, str(self.device))
         weight = max((weight for weight in by_weight if weight), key=lambda tried: by_weight[tried].mean())
         training = record | {"config": asdict(self.config), "questions": self._contests.n_questions}

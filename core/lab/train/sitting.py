@@ -14,7 +14,8 @@ import secrets
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,6 +89,10 @@ class TrainingFolder:
             file.write(json.dumps(line) + "\n")
         return line
 
+    def keep(self, events: Iterable[TrainEvent]) -> None:
+        """Leaves these of what was told: no half line, to which the next one would be added."""
+        write_whole(self.folder / PROGRESS_FILE, [json.dumps(event) + "\n" for event in events])
+
 
 class Sitting(TrainingFolder, ABC):
     """One training; a subclass says what is learned. Its `run` generates events; closing that stops between
@@ -117,8 +122,7 @@ class Sitting(TrainingFolder, ABC):
             self._restore(folder / RESUME_FILE)
         last = self.update or -1  # what was told after it will be told again
         told = [event for event in self.events() if event.get("update", 0) <= last]
-        kept = [json.dumps(event) + "\n" for event in told if event["event"] != "finished"]
-        write_whole(folder / PROGRESS_FILE, kept)
+        self.keep(event for event in told if event["event"] != "finished")
 
     @abstractmethod
     def begin(self) -> TrainEvent:
@@ -242,12 +246,18 @@ def read_training_file(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
 
 
 def read_progress(folder: Path) -> list[TrainEvent]:
-    """Events of a training so far, also while it runs: a line still being written is left out."""
+    """Events of a training so far, also while it runs: a line still being written is left out, and so is one
+    that a full disk or a crash cut off.
+    """
     try:
-        text = (folder / PROGRESS_FILE).read_text(encoding="utf-8")
+        text = (folder / PROGRESS_FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
-    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    events: list[TrainEvent] = []
+    for line in text.splitlines():
+        with suppress(ValueError):
+            events.append(json.loads(line))
+    return events
 
 
 def is_kept(score: float, error: float, best: float | None, *, is_last: bool) -> bool:

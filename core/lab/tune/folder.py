@@ -59,6 +59,7 @@ class TuneFolder(TrainingFolder, TrainerCallback):  # type: ignore[misc]
     def claim(self) -> None:
         """Also begins to count the time."""
         super().claim()
+        self.keep(self.events())
         self._began = time.perf_counter()
 
     @property

@@ -46,7 +46,7 @@ class SetTuneConfig(SetLearning):
     budget: int = 8
     """Most chunks of a set."""
     context_tokens: int = 2048
-    """Of prompt and reply together, four characters each; the paper's 8,192 takes a GPU."""
+    """Of prompt and reply together, four bytes each; the paper's 8,192 takes a GPU."""
     warmup_learning_rate: float = 2e-4
     """At the first update of the warm-up; falls linearly to 0."""
     learning_rate: float = 1e-5

@@ -24,8 +24,7 @@ from core.ingest import read_document
 from core.lab.evaluate.run import Setting, evaluate
 from core.lab.evaluate.summary import summarise
 from core.lab.tasks.babi_world import TASKS, tell_babi
-from core.lab.tasks.babilong import compose_chunks
-from core.lab.tasks.example import Example
+from core.lab.tasks.example import Example, weave
 from core.lab.tasks.generated import generated_examples, training_rng
 from core.lab.tasks.noise import compose_noise
 from core.lab.tasks.samples import Sample, SampleQuestion, find_quote, list_samples, span_chunks
@@ -174,11 +173,13 @@ def test_sparc_without_a_language_model_answers_every_question_of_the_first_samp
 def stories(tokenizer: FastTokenizer) -> list[Example]:
     noise = compose_noise(training_rng(7), tokenizer, 4_000)
     rng = Random(7)
-    return [
-        compose_chunks(task, tell_babi(task, rng), noise, 60, rng, f"{task}-{i}")
-        for task in TASKS
-        for i in range(4)
-    ]
+    examples = []
+    for task in TASKS:
+        for i in range(4):
+            told = tell_babi(task, rng)
+            chunks = weave(told.facts, noise, max(0, 60 - len(told.facts)), rng)
+            examples.append(told.over(chunks, f"{task}-{i}", task))
+    return examples
 
 
 @pytest.mark.campaign

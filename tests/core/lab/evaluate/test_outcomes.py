@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from core.base.rows import EpisodeRow
 from core.lab.evaluate.outcomes import (
     GAMMA,
     completed_at,
@@ -16,33 +13,9 @@ from core.lab.evaluate.outcomes import (
     failure_class,
     oracle_steps,
     own_evidence,
-    steps_taken,
     stop_class,
 )
 from tests.core.lab.evaluate.rows import make_row
-
-
-@st.composite
-def rows(draw: st.DrawFn) -> EpisodeRow:
-    """Any row over six chunks: some order of choices, some Q, some support."""
-    order = draw(st.permutations(range(6)))
-    n = draw(st.integers(0, 6))
-    best_q = tuple(
-        draw(st.lists(st.integers(0, 10).map(lambda q: q / 10), min_size=n + (n < 6), max_size=n + (n < 6)))
-    )
-    support = tuple(sorted(draw(st.sets(st.integers(0, 5), min_size=1, max_size=3))))
-    threshold = draw(st.one_of(st.none(), st.integers(0, 11).map(lambda q: q / 10)))
-    return make_row(tuple(order[:n]), best_q, support, n_chunks=6, stop_threshold=threshold)
-
-
-@given(rows(), st.one_of(st.none(), st.integers(0, 11).map(lambda q: q / 10)))
-def test_steps_taken_is_what_playing_with_the_threshold_gives(
-    row: EpisodeRow, threshold: float | None
-) -> None:
-    taken = 0
-    while taken < len(row.chosen) and (threshold is None or row.best_q[taken] >= threshold):
-        taken += 1
-    assert steps_taken(row, threshold) == taken
 
 
 @pytest.mark.parametrize(

@@ -12,23 +12,15 @@ from core.base.rows import group_rows, read_rows, row_line
 from tests.core.lab.evaluate.rows import make_row
 
 
-def test_round_trip(tmp_path: Path) -> None:
-    rows = [
-        make_row(),
-        make_row(id="☃", length=None, trained_on=None, stop_threshold=None, chosen=(), best_q=(0.1234567,)),
-    ]
-    path = tmp_path / "rows.jsonl"
+def test_rows_come_back_and_a_line_that_is_no_row_is_named(tmp_path: Path) -> None:
+    path, rows = tmp_path / "rows.jsonl", [make_row(), make_row(id="☃", length=None, chosen=())]
     path.write_text("".join(map(row_line, rows)) + "\n", encoding="utf-8")
     assert read_rows(path) == rows
-
-
-def test_a_line_that_is_no_row_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
     for line in ("{}", "nonsense", json.dumps({**json.loads(row_line(make_row())), "colour": 1})):
         path.write_text(row_line(make_row()) + line + "\n", encoding="utf-8")
         with pytest.raises(BadRequest, match=r"line 2 of rows\.jsonl"):
             read_rows(path)
-    with pytest.raises(BadRequest, match="can't be read"):
+    with pytest.raises(BadRequest, match=r"can't be read .*; name a file that evaluate --rows wrote"):
         read_rows(tmp_path / "none.jsonl")
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.base.errors import BadRequest
 from core.lab.evaluate.documents import DocumentRow
 from core.lab.studies.documents import documents
 from tests.core.lab.evaluate.rows import document_row
@@ -66,6 +67,16 @@ def test_rows_that_know_their_state_say_what_was_told() -> None:
     ]
     [*_, line] = documents(rows).tables[2].rows
     assert line[2:] == pytest.approx((2 / 3, 1 / 3, 1 / 3, 1.0, 0.0, 0.5))
+
+
+def test_the_note_is_of_the_methods_and_not_of_what_is_the_best_that_any_could_do() -> None:
+    best = replace(row("a.md", 0, "gold", (True,)), k=9)
+    told = [replace(row("a.md", 0, "auto", (True,)), stops=True)]
+    assert (
+        documents([best, *told]).notes[0].startswith("1 documents, at most 4 chunks a question, agents free")
+    )
+    with pytest.raises(BadRequest, match=r"question 'a\.md-0' stands 2 times"):
+        documents([best, *told, *told])
 
 
 def test_completeness_is_told_by_thirds_and_by_what_the_page_warns_of() -> None:

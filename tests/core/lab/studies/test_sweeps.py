@@ -35,3 +35,9 @@ def test_methods_beside_each_other_by_hand() -> None:
 def test_nothing_to_study(study: object) -> None:
     with pytest.raises(BadRequest, match="no rows"):
         study([])
+
+
+@pytest.mark.parametrize("study", [scores, budget, planning, length, timing, chunk_size])
+def test_a_row_that_stands_twice_would_count_twice(study: object) -> None:
+    with pytest.raises(BadRequest, match="question 'good' stands 2 times in one evaluation"):
+        study([GOOD, SLOW, GOOD])

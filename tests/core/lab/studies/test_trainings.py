@@ -78,7 +78,8 @@ def test_reading_a_training(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "progress.jsonl", packed):
         assert read_training(path) == events
     packed.write_bytes(packed.read_bytes()[:-20])
-    for text in ("", "[]\n", '{"event": "update"}\n', "nonsense\n"):
+    reader = '{"event": "started", "config": {"lessons": 16}}\n'
+    for text in ("", "[]\n", '{"event": "update"}\n', "nonsense\n", reader):
         (tmp_path / "progress.jsonl").write_text(text, encoding="utf-8")
         for path in (packed, tmp_path, tmp_path / "none"):
             with pytest.raises(BadRequest, match="holds no training"):

@@ -63,6 +63,7 @@ def test_a_broken_question_names_file_and_line(tmp_path: Path, line: str):
 def test_a_missing_or_broken_file_is_one_sentence(tmp_path: Path):
     with pytest.raises(BadRequest, match=r"has 0 files qa2_\*_test"):
         read_babi(write(tmp_path, STORY), "qa2", "test")
-    (tmp_path / "qa3_x_train.txt.gz").write_bytes(b"no gzip")
-    with pytest.raises(BadRequest, match="can't be read"):
-        read_babi(tmp_path, "qa3", "train")
+    for content in (b"no gzip", gzip.compress(b"")[:10] + b"\xff" * 40):
+        (tmp_path / "qa3_x_train.txt.gz").write_bytes(content)
+        with pytest.raises(BadRequest, match="can't be read"):
+            read_babi(tmp_path, "qa3", "train")

@@ -15,7 +15,6 @@ from core.lab.tasks.babi_world import TASKS, tell_babi
 from core.lab.tasks.babilong import (
     FactQuestion,
     babilong_examples,
-    compose_chunks,
     name_length,
     parse_length,
 )
@@ -82,9 +81,3 @@ def test_a_question_keeps_its_haystack_whatever_else_is_asked(prose: Noise, toke
     assert load(None)[:3] == load(3)
     assert len(load(None)) == 12
     assert load(None) != load(None, seed=1)
-
-
-def test_training_haystacks_count_chunks(prose: Noise):
-    short, long = tell_babi("qa1", Random(0)), longer(tell_babi("qa1", Random(0)), Random(1), 60)
-    assert len(compose_chunks("qa1", short, prose, 50, Random(0), "x").chunks) == 50
-    assert tuple(compose_chunks("qa1", long, prose, 50, Random(0), "x").chunks) == long.facts

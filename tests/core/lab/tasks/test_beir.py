@@ -51,3 +51,19 @@ def test_judged_queries_share_the_corpus(tmp_path: Path, name: str, qrels: str) 
 def test_broken_judgements_are_named(tmp_path: Path, qrels: str, message: str) -> None:
     with pytest.raises(BadRequest, match=message):
         read_qa(beir(tmp_path, qrels), "test")
+
+
+@pytest.mark.parametrize(
+    ("file", "record", "message"),
+    [
+        ("corpus", {"_id": "d3", "text": "again"}, "line 5: the id 'd3' stands twice"),
+        ("corpus", {"_id": "d4", "text": "\ud800"}, "line 5 holds half a character"),
+        ("queries", {"_id": "q4", "text": " "}, "query 'q4' of .*: the question is empty"),
+    ],
+)
+def test_broken_records_are_named(tmp_path: Path, file: str, record: dict[str, str], message: str) -> None:
+    folder = beir(tmp_path, "q4\td1\t1\n" if file == "queries" else "q1\td1\t1\n")
+    with (folder / f"{file}.jsonl").open("a") as lines:
+        lines.write(f"\n{json.dumps(record)}")
+    with pytest.raises(BadRequest, match=message):
+        read_qa(folder, "test")

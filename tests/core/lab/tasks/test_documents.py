@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadDocument, BadRequest
 from core.lab.tasks.documents import DocumentFolder, QuoteFinder, places_of, read_document_questions
+from tests.core.lab.tasks.conftest import write_lines
 
 TEXT = "Ann said: “It’s 5 *o'clock*.”\n\nBen, who\nheard it, left. Ben heard İt twice. SS and ß."
 RECORD = {
@@ -23,12 +23,6 @@ RECORD = {
     "answer": ["5", "five"],
     "support": ["It's 5 o'clock."],
 }
-
-
-def written(path: Path, *records: dict[str, Any]) -> Path:
-    lines = "".join(json.dumps(record) + "\n" for record in records).encode()
-    path.write_bytes(gzip.compress(lines) if path.suffix == ".gz" else lines)
-    return path
 
 
 @pytest.mark.parametrize(
@@ -66,7 +60,7 @@ def test_a_quote_that_stands_once_is_found_where_it_stands(text: str, data: st.D
     [("Carl left", "'Carl left' does not stand in d"), ("Ben", "'Ben' stands more than once in d")],
 )
 def test_other_quotes_are_named(tmp_path: Path, quote: str, words: str) -> None:
-    (question,) = read_document_questions(written(tmp_path / "q.jsonl", RECORD | {"support": [quote]}))
+    (question,) = read_document_questions(write_lines(tmp_path / "q.jsonl", RECORD | {"support": [quote]}))
     with pytest.raises(BadRequest, match=f"question a: the quote {words}"):
         places_of(question, QuoteFinder(TEXT, "d"))
 
@@ -74,7 +68,7 @@ def test_other_quotes_are_named(tmp_path: Path, quote: str, words: str) -> None:
 def test_questions_are_read_plain_or_packed(tmp_path: Path) -> None:
     unanswerable = RECORD | {"id": "b", "kind": "unanswerable", "answer": "", "support": []}
     for name in ("q.jsonl", "q.jsonl.gz"):
-        first, second = read_document_questions(written(tmp_path / name, RECORD, unanswerable))
+        first, second = read_document_questions(write_lines(tmp_path / name, RECORD, unanswerable))
         assert (first.id, first.kind, first.answers) == ("a", "single", ("5", "five"))
         assert first.quotes == ("It's 5 o'clock.",)
         assert (second.kind, second.answers, second.quotes) == ("unanswerable", (), ())
@@ -95,14 +89,14 @@ def test_lines_that_are_no_questions_are_refused(
     tmp_path: Path, changes: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(BadRequest, match=sentence):
-        read_document_questions(written(tmp_path / "q.jsonl", RECORD | changes))
+        read_document_questions(write_lines(tmp_path / "q.jsonl", RECORD | changes))
 
 
 def test_files_of_nothing_and_ids_that_stand_twice_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadRequest, match="has no questions"):
-        read_document_questions(written(tmp_path / "q.jsonl"))
+        read_document_questions(write_lines(tmp_path / "q.jsonl"))
     with pytest.raises(BadRequest, match="line 2: the id 'a' stands twice"):
-        read_document_questions(written(tmp_path / "q.jsonl", RECORD, RECORD))
+        read_document_questions(write_lines(tmp_path / "q.jsonl", RECORD, RECORD))
 
 
 def test_documents_are_found_by_name_or_table(tmp_path: Path) -> None:

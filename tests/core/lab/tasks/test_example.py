@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.lab.tasks.example import Noise, Woven, weave, weave_to_length
+from core.lab.tasks.example import Noise, Woven, weave
 
 noises = st.lists(st.integers(1, 9), min_size=1, max_size=12).map(
     lambda counts: Noise(
@@ -47,11 +47,3 @@ def test_as_much_noise_as_fits(noise: Noise, budget: int, data: st.DataObject):
     n = noise.n_fitting(start, budget)
     tokens = [int(noise.n_tokens[(start + row) % len(noise.texts)]) for row in range(n + 1)]
     assert sum(tokens[:n]) <= budget < sum(tokens)
-
-
-def test_texts_longer_than_the_budget_are_refused_and_the_rest_is_filled():
-    noise = Noise("n", ("a", "b", "c"), np.array([4, 3, 5], dtype=np.int32))
-    assert weave_to_length(["x", "y"], 11, noise, 10, Random(0)) is None
-    woven = weave_to_length(["x", "y"], 4, noise, 30, Random(0))
-    total = 4 + sum(int(noise.n_tokens[row]) for row in woven.noise_rows if row >= 0)
-    assert 30 - 5 < total <= 30

@@ -17,17 +17,14 @@ from core.lab.tasks.generated import (
     story_example,
 )
 from core.lab.tasks.narrative import generate_narrative
-from core.lab.tasks.story import ACTORS, WORDINGS
-
-FACT = re.compile(
-    rf"\b(?:{'|'.join(ACTORS)}) (?:{'|'.join(verb for verbs in WORDINGS.values() for verb in verbs)}) the"
-    r" \w+(?: there| to \w+)?\."
-)
+from core.lab.tasks.story import WORDINGS
+from tests.core.lab.tasks.conftest import FACT
 
 
 def facts_of(example: Example) -> list[tuple[str, int]]:
     """Fact sentences in order with the chunk each stands in."""
-    return [(fact, chunk_id) for chunk_id, chunk in enumerate(example.chunks) for fact in FACT.findall(chunk)]
+    found = ((FACT.finditer(chunk), chunk_id) for chunk_id, chunk in enumerate(example.chunks))
+    return [(fact[0], chunk_id) for facts, chunk_id in found for fact in facts]
 
 
 def test_documents_are_cut_as_the_app_cuts_and_support_holds_the_facts(tokenizer: FastTokenizer):
@@ -39,7 +36,7 @@ def test_documents_are_cut_as_the_app_cuts_and_support_holds_the_facts(tokenizer
     for example, asked in zip(examples, narrative.questions, strict=True):
         assert example.chunks is examples[0].chunks
         held = " ".join(example.chunks[chunk_id] for chunk_id in example.support)
-        assert all(narrative.text[span.start : span.end] in held for span in asked.support)
+        assert all(narrative.text[start:end] in held for start, end in asked.support)
         assert len(example.support) <= len(asked.support)
         assert (example.answers, example.kind) == ((asked.answer,), f"{asked.hops} facts")
 

@@ -13,7 +13,7 @@ from core.base.errors import BadRequest, LogError
 from core.base.types import Document, workspace_of_chunks
 from core.lab.tasks.documents import QuoteFinder, places_of, read_document_questions
 from core.lab.tasks.marked import ask_marked, take_in_questions
-from core.lab.tasks.own_questions import read_own_questions
+from core.lab.tasks.qa_sets import read_own_questions
 from core.runs.log import ExperimentLog
 from core.runs.log.marks import (
     MAX_MARKS,

@@ -54,6 +54,10 @@ def test_every_source_is_read_and_no_other(data: Path, tokenizer: FastTokenizer,
         read_noise("poems", tokenizer, data=data)  # type: ignore[arg-type]
     with pytest.raises(BadRequest, match="holds no texts"):
         read_noise("essays", tokenizer, data=tmp_path)
+    (tmp_path / "essays").mkdir()
+    (tmp_path / "essays" / "cut.jsonl.gz").write_bytes(gzip.compress(b"{}")[:12])
+    with pytest.raises(BadRequest, match=r"cut\.jsonl\.gz can't be read"):
+        read_noise("essays", tokenizer, data=tmp_path)
 
 
 def test_wrapped_lines_are_joined_and_what_has_no_letter_is_left_out(tokenizer: FastTokenizer):

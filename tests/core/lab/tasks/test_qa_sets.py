@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadRequest
+from core.lab.tasks import qa_sets
 from core.lab.tasks.example import Example
-from core.lab.tasks.qa_sets import DistractorPool, read_qa
+from core.lab.tasks.qa_sets import DistractorPool, read_own_questions, read_qa
+from tests.core.lab.tasks.conftest import write_lines
 
 COMMON = {
     "id": "a",
@@ -47,11 +49,6 @@ HOTPOTQA = {
     "supporting_facts": [["Lamp", 0], ["Ada", 1], ["Lamp", 1]],
     "context": [["Rain", ["It fell."]], ["Ada", ["A smith.", " Born early."]], ["Lamp", ["Made by Ada."]]],
 }
-
-
-def write_lines(path: Path, *records: Any) -> Path:
-    path.write_text("\n".join(json.dumps(record) for record in records), encoding="utf-8")
-    return path
 
 
 def test_common_schema(tmp_path: Path):
@@ -92,6 +89,7 @@ def test_repeated_paragraphs_are_kept_once_and_support_follows(tmp_path: Path):
         ({**COMMON, "question": 3}, 'has no "question"'),
         ({**COMMON, "question": " "}, "line 2: the question is empty"),
         ({**COMMON, "question": "\udfff"}, "half a character"),
+        ({**COMMON, "id": "\udfff"}, "an id or a chunk that holds half a character"),
         ({**COMMON, "chunks": []}, 'needs "chunks"'),
         ({**COMMON, "chunks": ["a", ""]}, "or is empty"),
         ({**COMMON, "chunks": [{"title": "a"}]}, "no text, or object with one"),
@@ -131,6 +129,33 @@ def test_a_hostile_list_is_named(tmp_path: Path, content: str, message: str):
 def test_an_id_that_stands_twice_is_named(tmp_path: Path):
     with pytest.raises(BadRequest, match=r"mine\.jsonl has the id 'a' 2 times"):
         read_qa(write_lines(tmp_path / "mine.jsonl", COMMON, COMMON | {"question": "Who?"}))
+
+
+def test_a_damaged_file_is_named(tmp_path: Path):
+    packed = gzip.compress(b"{}\n" * 9)[:10] + b"\xff" * 40  # a block of no kind, which is no OSError
+    for name, read in (("a.jsonl.gz", read_qa), ("a.json.gz", read_qa), ("b.jsonl.gz", read_own_questions)):
+        (tmp_path / name).write_bytes(packed)
+        with pytest.raises(BadRequest, match=rf"{name} can't be read .*; check its name and fetch it again"):
+            read(tmp_path / name)
+
+
+def test_a_person_s_own_questions_and_their_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, own = tmp_path / "mine.jsonl", {"question": " Who made the lamp? ", "support": [1, 0, 1]}
+    own["chunks"] = ["A lamp.", "Ada made it.", "Rain."]
+    first, second = read_own_questions(write_lines(path, own, own | {"id": "x", "answer": ["Ada", "her"]}))
+    assert (first.id, first.question, first.task) == ("mine.jsonl line 1", "Who made the lamp?", "own")
+    assert (first.chunks, first.support) == (tuple(own["chunks"]), (0, 1))
+    assert (second.id, second.answers) == ("x", ("Ada", "her"))
+    for name, bound, sentence in (
+        ("MAX_OWN_QUESTIONS", 1, "more than 1 questions; split it"),
+        ("MAX_CHUNKS", 2, "line 1 has 3 chunks, more than 2"),
+        ("MAX_OWN_LINE_BYTES", 50, "line 1 has more than 50 bytes"),
+    ):
+        monkeypatch.setattr(qa_sets, name, bound)
+        with pytest.raises(BadRequest, match=sentence):
+            read_own_questions(write_lines(path, own, own))
+    with pytest.raises(BadRequest, match=r"mine\.jsonl has no questions; write lines"):
+        read_own_questions(write_lines(path))
 
 
 def test_what_is_no_set(tmp_path: Path):

@@ -10,7 +10,7 @@ import pytest
 from core.base.errors import BadRequest
 from core.base.types import Workspace, workspace_of_chunks
 from core.ingest import read_document
-from core.lab.tasks.narrative import TextRange, generate_narrative
+from core.lab.tasks.narrative import generate_narrative
 from core.lab.tasks.samples import SAMPLE_FOLDER, Sample, find_quote, list_samples, span_chunks
 
 SAMPLES = {sample.key: sample for sample in list_samples()}
@@ -69,7 +69,7 @@ def test_the_chronicle_is_what_the_generator_writes():
     narrative = generate_narrative(20_000, seed=12, n_questions=10)
     assert chronicle.path.read_bytes() == narrative.text.encode()
     for asked, known in zip(narrative.questions, chronicle.questions, strict=True):
-        quotes = tuple(narrative.text[span.start : span.end] for span in asked.support)
+        quotes = tuple(narrative.text[start:end] for start, end in asked.support)
         assert (asked.question, asked.answer, quotes) == (known.question, known.answer, known.support)
     assert "20,000 tokens, seed 12, 10 questions" in chronicle.description
 
@@ -79,6 +79,6 @@ def test_chunks_of_quotes_and_spans(workspace: Workspace):
     assert quoted_chunks(workspace, 0, ["f", "a"]) == (0, 2)
     assert quoted_chunks(workspace, 0, ["b\n\nc"]) == (0, 1)  # across a border
     assert quoted_chunks(workspace, 0, []) == ()
-    assert span_chunks(workspace, 0, [TextRange(2, 4)]) == ()  # only the blank lines between two chunks
+    assert span_chunks(workspace, 0, [(2, 4)]) == ()  # only the blank lines between two chunks
     with pytest.raises(BadRequest, match="'xyz' is not in the document"):
         quoted_chunks(workspace, 0, ["xyz"])

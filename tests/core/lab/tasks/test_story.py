@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.lab.tasks.story import ACTORS, WORDINGS, GeneratedStory, tell_story
-
-VERBS = {wording: kind for kind, wordings in WORDINGS.items() for wording in wordings}
-FACT = re.compile(rf"({'|'.join(ACTORS)}) ({'|'.join(VERBS)}) the (\w+)(?: there| to (\w+))?\.")
+from core.lab.tasks.story import GeneratedStory, tell_story
+from tests.core.lab.tasks.conftest import FACT, VERBS
 
 
 class Told(NamedTuple):

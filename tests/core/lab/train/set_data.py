@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 
 from core.lab.train.set_questions import SETS
+from tests.core.lab.tasks.conftest import write_lines
 
 QUESTION = "Where did the poet live whom the painter Anna Bell knew?"
 CHUNKS = (
@@ -14,11 +13,6 @@ CHUNKS = (
     "Rain: It rained. It went on raining.",
     "Carl Dahl (poet): Carl Dahl was a poet. He lived in Turku. He wrote.",
 )
-
-
-def write(path: Path, records: list[dict[str, object]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress("".join(json.dumps(record) + "\n" for record in records).encode()))
 
 
 def write_sets(folder: Path) -> None:
@@ -33,7 +27,7 @@ def write_sets(folder: Path) -> None:
             known = {"answer": "Turku", "support": [0, 2], "chunks": chunks}
             names = [f"{name}-{part}-{i}" for i in range(n)]
             asked = [known | {"id": each, "question": f"{QUESTION} {each}"} for each in names]
-            write(folder / source.folder / f"{part}.jsonl.gz", asked)
+            write_lines(folder / source.folder / f"{part}.jsonl.gz", *asked)
     texts = {
         "a.html": (
             "<h1>Boats</h1><p>The red boat was built in Bergen by two brothers.</p><p>It sank in a storm near"
@@ -64,4 +58,4 @@ def write_sets(folder: Path) -> None:
     ]
     lost = records[0] | {"id": "lost", "support": ["a quote that stands nowhere"]}
     for part in ("train", "validation"):
-        write(folder / "natural" / f"{part}.jsonl.gz", [*records, lost])
+        write_lines(folder / "natural" / f"{part}.jsonl.gz", *records, lost)

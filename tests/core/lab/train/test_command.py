@@ -55,7 +55,6 @@ def test_stdout_carries_the_result_and_nothing_else(
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (["--episodes", "0"], "episodes 0 is below 1; choose 1 or more"),
         (["--device", "warp"], "device 'warp' is not on this machine"),
         (["--base", "/no/such/encoder"], "'/no/such/encoder' is no local folder"),
         (

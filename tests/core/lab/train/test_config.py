@@ -18,14 +18,11 @@ from core.lab.tune.set_tasks import SetTuneConfig
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"updates": 0}, "updates 0 is below 1; choose 1 or more"),
         ({"validate_every": 0}, "validate every 0 is below 1; choose 1 or more"),
         ({"warmup": -1}, "warmup -1 is below 0; choose 0 or more"),
         ({"learning_rate": float("nan")}, "learning rate nan must be a finite number above 0"),
-        ({"learning_rate": 0.0}, "learning rate 0.0 must be a finite number above 0"),
         ({"weight_decay": -1.0}, "weight decay -1.0 must be a finite number, 0 or more"),
         ({"gamma": 1.01}, "gamma 1.01 must be between 0 and 1"),
-        ({"alpha": 0.0}, "alpha 0.0 must be a finite number above 0"),
         ({"clip": float("inf")}, "clip inf must be a finite number above 0"),
         ({"top_k_actions": 0}, "top-k actions 0 must be at least 1, or none for all chunks"),
         ({"objective": "dqn"}, "objective 'dqn' is unknown; choose one of pqn, supervised"),

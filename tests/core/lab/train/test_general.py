@@ -56,6 +56,8 @@ def test_what_validates_is_never_trained_on(mixture: GeneralMixture) -> None:
         example.chunks for example in validating
     ]
     assert mixture.describe()["documents"] == 2
+    with pytest.raises(BadRequest, match="13 questions are drawn for an update, and general has 12"):
+        mixture.draw(Random(0), 13)
 
 
 def test_a_document_on_both_sides_is_refused(data: Path, minilm: DualEncoder) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -13,7 +12,7 @@ from core.lab.tasks.data import VARIABLE
 from core.lab.tasks.example import Example
 from core.lab.tasks.qa_sets import FOLDERS
 from core.lab.train.multihop import FOREIGN, SHARES, VALIDATED, MultiHopMixture, mixed_up
-from tests.core.lab.tasks.conftest import qa_record, write_gzip
+from tests.core.lab.tasks.conftest import qa_record, write_lines
 
 N_RECORDS = 40
 
@@ -27,9 +26,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     for number, (name, part) in enumerate(parts):
         records = [qa_record(rng, 100 * number + i) for i in range(N_RECORDS)]
-        write_gzip(
-            folder / name / f"{part}.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records)
-        )
+        write_lines(folder / name / f"{part}.jsonl.gz", *records)
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
@@ -14,18 +13,7 @@ from core.lab.tasks.babi_world import TASKS, story_key, tell_babi
 from core.lab.tasks.babilong import FactQuestion
 from core.lab.tasks.example import Example, Noise, Woven
 from core.lab.train.narrative import SHARES, WINDOW, NarrativeMixture
-from tests.core.lab.tasks.conftest import tokenizer, write_gzip  # noqa: F401
-
-
-def write_stories(folder: Path, task: str, stories: Iterable[FactQuestion]) -> None:
-    lines: list[str] = []
-    for told in stories:
-        lines += [f"{row} {fact}" for row, fact in enumerate(told.facts, start=1)]
-        lines.append(
-            f"{len(told.facts) + 1}"
-            f" {told.question}\t{told.answer}\t{' '.join(str(row + 1) for row in told.support)}"
-        )
-    write_gzip(folder / "babi" / "en-10k" / f"{task}_made-up_test.txt.gz", "\n".join(lines) + "\n")
+from tests.core.lab.tasks.conftest import tokenizer, write_gzip, write_stories  # noqa: F401
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +32,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     write_gzip(folder / "books" / "train" / "A.txt.gz", "\n\n".join(paragraphs))
     for task in TASKS:
-        write_stories(folder, task, [tell_babi(task, rng)])
+        write_stories(folder, task, "test", [tell_babi(task, rng)])
     return folder
 
 
@@ -81,7 +69,7 @@ def test_no_draw_holds_a_test_story(
     assert {task for task, _ in stories} == set(TASKS)
     shutil.copytree(data / "books", tmp_path / "books")
     for task in TASKS:
-        write_stories(tmp_path, task, [story for told, story in stories if told == task])
+        write_stories(tmp_path, task, "test", [story for told, story in stories if told == task])
     tested = {story_key(story.facts, story.question) for _, story in stories}
     again = [
         babi_story(example)

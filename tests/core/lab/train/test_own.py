@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from core.base.errors import BadRequest
-from core.lab.tasks.own_questions import read_own_questions
+from core.lab.tasks.qa_sets import read_own_questions
 from core.lab.train.mixtures import FEWEST, OwnMixture
 from tests.core.lab.train.conftest import where_questions
 
@@ -31,6 +31,9 @@ def test_what_can_not_be_split_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         BadRequest, match=rf"^few\.jsonl has {FEWEST - 1} questions, below {FEWEST}; add more$"
     ):
+        OwnMixture(path)
+    path.write_text("".join([*lines[1:], lines[1]]))
+    with pytest.raises(BadRequest, match=f"has {FEWEST - 1} questions"):  # twice would train and validate
         OwnMixture(path)
     path.write_text("".join(lines))
     assert len(OwnMixture(path).validation(9)) == 2

@@ -19,7 +19,7 @@ from core.encode.encoder import load_encoder
 from core.lab.evaluate.summary import summarise
 from core.lab.train.contests import validation_rows
 from core.lab.train.recipes import plan_training
-from core.lab.train.sitting import CONFIG_FILE, RESUME_FILE, read_progress
+from core.lab.train.sitting import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, read_progress
 from core.lab.train.trainer import Trainer
 from core.methods.qrag.agent import Agent
 from tests.conftest import few
@@ -141,11 +141,13 @@ def test_a_training_stopped_between_two_updates_goes_on(plan_of: PlanOf, tmp_pat
 
 
 def test_a_finished_training_started_again_only_says_so(trained: Trained, tmp_path: Path) -> None:
-    """Also one of an older version, which knew a setting more."""
+    """Also one of an older version, which knew a setting more, and one with a line that a crash cut off."""
     folder = shutil.copytree(trained.folder, tmp_path / "again")
     held = json.loads((folder / CONFIG_FILE).read_text())
     held["config"]["token_cost"] = 0.02
     (folder / CONFIG_FILE).write_text(json.dumps(held))
+    with (folder / PROGRESS_FILE).open("a") as file:
+        file.write('\0\0{"event": "upd\n{"event": "upd')
     assert list(Trainer(trained.plan, folder, "cpu").run()) == [trained.events[-1]]
     assert read_progress(folder) == read_progress(trained.folder)
 

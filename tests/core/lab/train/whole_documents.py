@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
-from tests.core.lab.tasks.conftest import write_gzip
+from tests.core.lab.tasks.conftest import write_lines
 
 PLACES = ("harbour", "mill", "chapel", "orchard", "quarry", "lighthouse")
 
@@ -23,7 +23,7 @@ def filler(place: str) -> str:
 
 def write_whole_documents(folder: Path) -> Path:
     """A data folder; every place has a paragraph longer than a chunk and a sentence that answers."""
-    lines: dict[str, list[str]] = {"train": [], "validation": []}
+    asked: dict[str, list[dict[str, Any]]] = {"train": [], "validation": []}
     for name, part in (("anna", "train"), ("boris", "train"), ("clara", "validation")):
         (folder / f"{name}.txt").write_text(
             "\n\n".join(f"{filler(place)}\n\n{sentence(name, place)}" for place in PLACES)
@@ -34,9 +34,9 @@ def write_whole_documents(folder: Path) -> Path:
             )
             kind, question = "single" if i % 2 else "bridge", f"Who took the {place} lantern?"
             about = {"id": f"{name}-{i}", "document": f"{name}.txt", "kind": kind, "answer": name}
-            lines[part].append(json.dumps(about | {"question": question, "support": quotes}))
+            asked[part].append(about | {"question": question, "support": quotes})
         nobody = about | {"id": f"{name}-none", "kind": "unanswerable", "question": "Who sank the boat?"}
-        lines[part].append(json.dumps(nobody | {"answer": "", "support": []}))
-    for part, records in lines.items():
-        write_gzip(folder / "natural" / f"{part}.jsonl.gz", "\n".join(records))
+        asked[part].append(nobody | {"answer": "", "support": []})
+    for part, records in asked.items():
+        write_lines(folder / "natural" / f"{part}.jsonl.gz", *records)
     return folder

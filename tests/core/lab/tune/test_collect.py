@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -13,7 +13,7 @@ from core.lab.tune import collect
 from core.lab.tune.collect import EARLY_STOP_WEIGHT, STOCK_REASONS, answers_of, collect_pairs
 from core.lab.tune.pairs import Preference
 from core.llm.protocol import Cost
-from core.methods.sparc.agents import Sources, SupportedAnswer, Turn
+from core.methods.sparc.agents import SupportedAnswer, Turn
 from core.methods.sparc.llm_agents import LlmAgents
 from core.runs.log import ExperimentLog
 from core.runs.log.records import support_of
@@ -52,7 +52,7 @@ def test_prompts_are_what_the_agents_send(log: ExperimentLog) -> None:
     log_sparc(log, rounds)
     log_sparc(log, worse)
     llm = ScriptedLlm(lambda _: json.dumps({"queries": [], "verdict": "stop"}))
-    agents, turn, trace = LlmAgents(llm), Turn(cast(Sources, None)), sparc_trace(rounds)
+    agents, turn, trace = LlmAgents(llm), Turn(cast(Any, None)), sparc_trace(rounds)
     task = trace.rewriter_task(2)
     assert task is not None
     agents.rewrite(task, turn)

@@ -23,7 +23,6 @@ from core.encode.encoder import DualEncoder
 from core.lab.train.set_questions import SetQuestion, indexed
 from core.lab.tune.set_tasks import SetJudge, SetTask, SetTuneConfig, set_tasks
 from core.methods.protocol import query_cosines
-from core.methods.qrag.agent import Agent
 from core.methods.resrag.llm.policy import LlmEvidenceSet
 from core.methods.resrag.reward import RewardConfig
 from tests.core.lab.train.set_data import write_sets
@@ -79,11 +78,6 @@ def save_undecided(folder: Path, *, window: int = 4096) -> Path:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_undecided(tmp_path_factory.mktemp("undecided") / "model")
-
-
-@pytest.fixture(scope="module")
-def encoder(agents: dict[str, Agent]) -> DualEncoder:
-    return agents["none"].encoder
 
 
 @pytest.fixture(scope="module")
