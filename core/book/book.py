@@ -14,16 +14,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
-from core.answer.metadata import metadata_lines
+from core.answer.evidence import EvidenceAnswer
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
-from core.base.config import SETS, check_query
+from core.base.config import check_query
 from core.base.errors import BadDocument, BadRequest
 from core.base.events import StepTaken, Trace
 from core.base.progress import finish
 from core.base.types import Document, Workspace
-from core.corpus.context import context
 from core.corpus.index import Corpus
 from core.corpus.opening import chunk_documents, index_workspace
 from core.encode.encoder import DualEncoder
@@ -33,8 +31,9 @@ from core.lab.evaluate.completeness import completeness
 from core.methods.choice import Encoders
 from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
-from core.runs.again.records import log_trace
-from core.runs.foreign.files import ForeignRun, file_bytes, files_of, read_foreign
+from core.runs.again.records import answers_to, log_trace
+from core.runs.foreign.files import ForeignRun, checked_run, file_bytes, files_of, read_foreign
+from core.runs.foreign.places import Places
 from core.runs.foreign.traces import Brought, bring, found_sentence, log_brought
 from core.runs.log import default_log_path, open_log
 from core.runs.whatif.comparison import compare, contestant
@@ -248,14 +247,14 @@ class Book:
         log then keeps. What of the files can't be read is told in `notices`. Raises BadRequest.
         """
         given = _several(source, (str, PathLike, ForeignRun), "brought", "a file's path or a run")
-        runs = [one for one in given if isinstance(one, ForeignRun)]
+        runs = [checked_run(one) for one in given if isinstance(one, ForeignRun)]
         if paths := [_path(one) for one in given if not isinstance(one, ForeignRun)]:
             runs += read_foreign(files_of(paths), method, self._left_out.append)
         return [self._brought(one) for one in self.keep(runs)]
 
     def keep(self, runs: Sequence[ForeignRun]) -> list[Brought]:
         """Logs runs of another retriever, their passages found again."""
-        brought = bring(runs, self.workspace, self.agent.spec.name)
+        brought = bring(runs, self.workspace, self.agent.spec.name, places=self._places)
         with closing(open_log(self.log_path)) as log:
             return [log_brought(log, one, self.workspace, self.agent, None) for one in brought]
 
@@ -266,18 +265,19 @@ class Book:
         return BookRun(one.trace, self.workspace, reading, None, one.run_id, found_sentence([one]))
 
     def _run(self, trace: Trace, encoder: DualEncoder, log: bool) -> BookRun:
-        workspace = self.workspace
-        texts = {chunk_id: workspace[chunk_id].text for chunk_id in trace.evidence}
-        above = {chunk_id: context(workspace, chunk_id) for chunk_id in texts}
-        metadata = metadata_lines(workspace.documents) if trace.started.method in SETS else []
-        query, order = trace.started.query, found_order(trace)
-        [reading] = answer_evidence(self._reader, [query], [texts], [order], [metadata], [above])
-        run_id = ""
+        workspace, run_id = self.workspace, ""
+        [reading] = answers_to(self._reader, [trace], [workspace])
         if log:
             with closing(open_log(self.log_path)) as opened:
                 run_id = log_trace(opened, trace, workspace, encoder, reading)
-        notice = cut_sentence(encoder, query) if facts_of(trace.started.method).has_vectors else ""
+        notice = (
+            cut_sentence(encoder, trace.started.query) if facts_of(trace.started.method).has_vectors else ""
+        )
         return BookRun(trace, workspace, reading, completeness(self.agent.spec, trace), run_id, notice)
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self.workspace)
 
     @cached_property
     def _reader(self) -> Reader:

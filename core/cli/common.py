@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from core.base.errors import BadRequest
-from core.runs.log import RunLog, default_log_path, open_log
+from core.runs.log import RunLog, default_log_path, open_log, open_reader
+from core.runs.log.reader import LogReader
 
 if TYPE_CHECKING:
     from core.corpus.opening import OpenProgress
@@ -28,6 +29,14 @@ def named_log(named: str | None) -> Iterator[RunLog | None]:
         yield log
 
 
+def log_reader(named: Path | None) -> LogReader:
+    """The log of --log, None for the usual, to look at; says where that is a snapshot. Raises LogError."""
+    reader = open_reader((named or default_log_path()).absolute())
+    if reader.notice is not None:
+        say(reader.notice)
+    return reader
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Raises BadRequest where a file can't be written."""
@@ -37,16 +46,10 @@ def writing(path: Path) -> Iterator[None]:
         raise BadRequest(f"{path} can't be written ({error.strerror}); name another file") from error
 
 
-class CountPrinter(Protocol):
-    """Told how far something has come."""
-
-    def __call__(
-        self, done: int, total: int, stage: str = "retrieving", seconds_left: float | None = None
-    ) -> None: ...
-
-
-def count_printer(label: str = "") -> CountPrinter:
-    """Prints progress twice a second where somebody watches; silent where stderr goes to a file."""
+def count_printer(label: str = "") -> Callable[..., None]:
+    """Prints progress, (done, total, stage, seconds left), twice a second where somebody watches; silent
+    where stderr goes to a file.
+    """
     out, last, named = sys.stderr, 0.0, f"{label}: " if label else ""
 
     def report(done: int, total: int, stage: str = "retrieving", seconds_left: float | None = None) -> None:

@@ -6,11 +6,9 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from core.answer.evidence import answer_evidence, found_order
-from core.answer.metadata import metadata_lines
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
-from core.base.config import RESRAG_LLM, SETS
+from core.base.config import RESRAG_LLM
 from core.base.errors import BadRequest
 from core.cli.common import named_log, print_json, say
 from core.cli.flags import AS_JSON, COUNT, add_episode_flags, add_inputs, add_llm_flags, llm_of
@@ -21,6 +19,7 @@ from core.encode.encoder import DualEncoder, load_encoder
 from core.methods.registry import METHODS, PLAIN, check_names, notice_of, vectors_of
 from core.methods.resrag.llm.policy import CONTEXT_TOKENS, LlmEvidenceSet
 from core.methods.sparc.retriever import SPARC, SparcRetriever
+from core.runs.again.records import answers_to
 from core.runs.whatif.comparison import Contestant, columns_json, compare, contestant
 from core.views.findings import Column
 
@@ -100,21 +99,10 @@ def _beside(encoder: DualEncoder, name: str, args: argparse.Namespace) -> DualEn
 
 
 def _answered(reader: Reader, question: Question, columns: Sequence[Column]) -> list[Column]:
-    """Columns that found something, or refused, with the reader's answers; a set's read JSON-LD, too."""
-    evidence = [{} if column.trace is None else question.evidence(column.trace) for column in columns]
-    pages = metadata_lines(question.workspace.documents)
-    metadata = [
-        pages if column.trace is not None and column.trace.started.method in SETS else []
-        for column in columns
-    ]
-    found = [() if column.trace is None else found_order(column.trace) for column in columns]
-    contexts = [{} if column.trace is None else question.contexts(column.trace) for column in columns]
-    queries = [question.query] * len(columns)
-    answers = answer_evidence(reader, queries, evidence, found, metadata, contexts)
-    return [
-        column if column.trace is None else replace(column, answer=answer)
-        for column, answer in zip(columns, answers, strict=True)
-    ]
+    """Columns that found something, or refused, with the reader's answers."""
+    traces = [column.trace for column in columns if column.trace is not None]
+    answers = iter(answers_to(reader, traces, [question.workspace] * len(traces)))
+    return [column if column.trace is None else replace(column, answer=next(answers)) for column in columns]
 
 
 def _corpora(question: Question) -> Callable[[Contestant], Corpus]:

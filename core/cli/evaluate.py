@@ -190,12 +190,11 @@ class EpisodeEvaluation:
         self,
         examples: Sequence[Example],
         subject: Subject,
-        reader: Reader | None,
+        reader: Reader,
         on_progress: Progress | None = None,
     ) -> Iterator[EpisodeRow]:
         asked = (examples, self.setting, subject.retriever, subject.encoder, self.config, on_progress)
-        rows = evaluate(*asked, batch=self.batch)
-        return rows if reader is None else with_answers(rows, examples, reader)
+        return with_answers(evaluate(*asked, batch=self.batch), examples, reader)
 
 
 def _evaluated(
@@ -223,12 +222,12 @@ def _evaluated(
 class BatchEvaluator:
     """Evaluates batches in a worker of a cluster, with models of its own."""
 
-    def __init__(self, how: EpisodeEvaluation, named: Named, fingerprint: str, reads: bool = True) -> None:
+    def __init__(self, how: EpisodeEvaluation, named: Named, fingerprint: str) -> None:
         """`fingerprint` is the agent's in the process that asks."""
-        self._how, self._named, self._fingerprint, self._reads = how, named, fingerprint, reads
+        self._how, self._named, self._fingerprint = how, named, fingerprint
 
     @cached_property
-    def _models(self) -> tuple[Subject, Reader | None]:
+    def _models(self) -> tuple[Subject, Reader]:
         """Loaded with the first batch: a cluster loses the sentence of what fails before."""
         from core.answer.reader import load_reader
 
@@ -238,7 +237,7 @@ class BatchEvaluator:
                 f"{subject.encoder.spec.name} is another agent on one machine of the cluster; copy its folder"
                 " there, and use the same QRAG_READER everywhere"
             )
-        return subject, load_reader(device=self._named[-1]) if self._reads else None
+        return subject, load_reader(device=self._named[-1])
 
     def result(self, examples: Sequence[Example]) -> tuple[str, list[EpisodeRow]]:
         """(fingerprint of the vectors, a row an example) of what one process embeds together."""

@@ -18,22 +18,22 @@ import numpy as np
 
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import SEEDS_OF_MODELS, EpisodeConfig, check_query
-from core.base.errors import BadDocument, BadRequest, Cancelled
+from core.base.errors import BadRequest, Cancelled
 from core.base.events import Trace
 from core.base.progress import finish
 from core.base.types import Document, Workspace, workspace_of_chunks
 from core.cli.common import count_printer, progress_printer, say
 from core.cli.flags import reading_of
-from core.corpus.context import context
 from core.corpus.index import Corpus
 from core.corpus.opening import Embedded, OpenProgress, chunk_documents, index_of, index_workspace
 from core.encode.cache import embed_chunks
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.encoder import DualEncoder, load_encoder
-from core.ingest import MAX_FILE_BYTES, Converter, OnPart, ReadingConfig, read_documents
+from core.ingest import Converter, ReadingConfig, read_documents
 from core.ingest.naming import printable
 from core.methods.choice import choose
 from core.runs.again.records import log_trace
+from core.runs.foreign.files import file_bytes
 from core.runs.log import RunLog
 from core.views.draw.words import percent
 
@@ -101,14 +101,6 @@ class Question:
         for stage, milliseconds in opened.milliseconds.items():
             self._spend(stage, milliseconds)
         return opened.corpus
-
-    def evidence(self, trace: Trace) -> dict[int, str]:
-        """Texts of what was chosen, by chunk id."""
-        return {chunk_id: self.workspace[chunk_id].text for chunk_id in trace.evidence}
-
-    def contexts(self, trace: Trace) -> dict[int, str]:
-        """What these stand under."""
-        return {chunk_id: context(self.workspace, chunk_id) for chunk_id in trace.evidence}
 
     def sources(self, chunk_ids: Iterable[int]) -> dict[str, Any]:
         """Where there are several documents, the names of those that chunks are from, by chunk id."""
@@ -252,12 +244,15 @@ def episode_seed(seed: int, episode_id: str | int) -> int:
 
 
 def read_files(paths: Sequence[Path], config: ReadingConfig) -> list[tuple[str, Document]]:
-    """Documents of files, with names that tell them apart; notices to stderr. Raises BadDocument."""
+    """Documents of files, with names that tell them apart; notices to stderr. Raises BadDocument,
+    BadRequest.
+    """
     documents: list[tuple[str, Document]] = []
     report = count_printer()
     with Converter(config=config) as converter:
         for path, folders in zip(paths, _folders(paths), strict=True):
-            for name, document in _read_file(path, converter, partial(report, stage="reading")).items():
+            on_part = partial(report, stage="reading")
+            for name, document in read_documents(file_bytes(path), path.name, converter, on_part).items():
                 documents.append((folders + name, document))
                 if document.notices:
                     say(f"{folders}{name}: {document.told}")
@@ -279,18 +274,6 @@ def _folders(paths: Sequence[Path]) -> list[str]:
             found[parts] = "".join(f"{printable(part).rstrip('/')}/" for part in parts[-length:-1])
             left.remove(parts)
     return [found[parts] for parts in whole]
-
-
-def _read_file(path: Path, converter: Converter, on_part: OnPart) -> dict[str, Document]:
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise BadDocument(
-                f"{path.name} has {path.stat().st_size:,} bytes, more than {MAX_FILE_BYTES:,}; split it"
-            )
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadDocument(f"{path} can't be read ({error.strerror}); name a readable file") from error
-    return read_documents(data, path.name, converter, on_part)
 
 
 def config_of(args: argparse.Namespace, spec: CheckpointSpec, n_chunks: int) -> EpisodeConfig:

@@ -6,11 +6,10 @@ import argparse
 import json
 from dataclasses import asdict
 
-from core.cli.common import say, writing
+from core.cli.common import log_reader, writing
 from core.cli.flags import JSON_LINES, LOG_FILE
 from core.lab.tune.collect import collect_pairs
 from core.lab.tune.pairs import pair_lines
-from core.runs.log import default_log_path, open_reader
 from core.runs.log.atomic import write_whole
 
 
@@ -24,9 +23,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run_preferences(args: argparse.Namespace) -> int:
     """Prints what the log gave."""
-    with open_reader(args.log or default_log_path()) as reader:
-        if reader.notice:
-            say(reader.notice)
+    with log_reader(args.log) as reader:
         pairs, report = collect_pairs(reader)
     with writing(args.to):
         write_whole(args.to, pair_lines(pairs))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 from collections import deque
 from collections.abc import Callable
 from datetime import datetime
@@ -18,17 +17,16 @@ from typing import Any, get_args
 
 from core.answer.evidence import EvidenceAnswer
 from core.base.errors import BadCheckpoint, BadRequest, LogError
-from core.cli.common import progress_printer, say
+from core.cli.common import log_reader, progress_printer, say
 from core.cli.flags import COUNT, DEVICE, LOG_FILE, path_flag
 from core.methods.registry import facts_of
 from core.runs.export.logged import why_ended
 from core.runs.export.runs import FORMATS, export_runs
 from core.runs.hub.client import check_repository, connect
 from core.runs.hub.export import LogCopy
-from core.runs.log.inbox import inbox_of
+from core.runs.log.inbox import InboxLog
 from core.runs.log.lock import LogOwned
 from core.runs.log.otlp import HEADERS_VARIABLE, Receiver
-from core.runs.log.reader import LogReader, open_reader
 from core.runs.log.records import RunRow, Status, moment, new_run_id
 from core.runs.log.store import ExperimentLog, default_log_path
 from core.runs.log.transfer import import_runs, send_runs
@@ -122,7 +120,7 @@ def list_command(arguments: argparse.Namespace) -> int:
     filters["since"] = moment(arguments.since) if arguments.since else None
     filters["until"] = moment(arguments.until, end=True) if arguments.until else None
     filters["hit"] = arguments.outcome and arguments.outcome == "hit"
-    with _reader(arguments) as reader:
+    with log_reader(arguments.log) as reader:
         page = reader.search(owner=None, **filters, limit=arguments.limit, offset=arguments.offset)
     if arguments.json:
         _print_json(page.to_json())
@@ -135,23 +133,21 @@ def list_command(arguments: argparse.Namespace) -> int:
 
 def show_command(arguments: argparse.Namespace) -> int:
     """The run with its steps; with --json everything but the arrays."""
-    with _reader(arguments) as reader:
+    with log_reader(arguments.log) as reader:
         run = reader.get(arguments.run_id)
     if arguments.json:
         _print_json(run.to_json())
         return 0
     record = run.record
-    print(
-        f"{record.run_id}  {run.status}  {_local(run.created_at)}  {record.method} "
-        f" {_printable(record.checkpoint)}"
-    )
+    made = f"{record.run_id}  {run.status}  {_local(run.created_at)}"
+    print(f"{made}  {_printable(record.method)}  {_printable(record.checkpoint)}")
     print(_printable(record.query))
     score = facts_of(record.method).score_name
     for step in run.trace.steps:
         text = _printable(step.text) or "(text not kept)"
         print(f"{step.step:>4}  chunk {step.chunk_id}  {score} {step.q_value:.4f}  {text}")
     if run.trace.stopped is not None:
-        print(f"{why_ended(run)} {review_sentence(run.trace)}".rstrip())
+        print(_one_line(f"{why_ended(run)} {review_sentence(run.trace)}".rstrip()))
     texts = {step.chunk_id: step.text for step in run.trace.steps}
     if answer := EvidenceAnswer.from_json(run.details.get("answer", {}), texts):
         said = state_words(answer.state, answer.confidence, answer.asks)
@@ -170,12 +166,12 @@ def export_command(arguments: argparse.Namespace) -> int:
                 f"--send-to sends traces, not --format {arguments.format}; pass --format openinference"
             )
         receiver = Receiver.at(arguments.send_to, os.environ.get(HEADERS_VARIABLE, ""))
-        with _reader(arguments) as reader:
+        with log_reader(arguments.log) as reader:
             n = send_runs(reader, arguments.run_ids or None, receiver, include_text=include_text)
         _tell(arguments, {"sent": n}, n)
         return 0
     asked = (arguments.run_ids or None, arguments.format, arguments.to)
-    with _reader(arguments) as reader:
+    with log_reader(arguments.log) as reader:
         path = export_runs(reader, *asked, include_text=include_text)
     _tell(arguments, {"path": str(path)}, path)
     return 0
@@ -184,8 +180,6 @@ def export_command(arguments: argparse.Namespace) -> int:
 def import_command(arguments: argparse.Namespace) -> int:
     """Prints how many runs were new; no number through the inbox, when another process owns the log."""
     path, file = _log_path(arguments), arguments.file
-    if file.is_file() and not file.stat().st_size:
-        raise LogError(f"{file} is empty; give a file that 'runs export --format json' wrote")
     if not path.exists():
         _check_runs(file)  # so that a damaged file leaves no log behind
     try:
@@ -245,7 +239,7 @@ def pull_command(arguments: argparse.Namespace) -> int:
 
 def replay_command(arguments: argparse.Namespace) -> int:
     """Makes a logged run again. Exit status 1 when the choices differ or Q moved by more than 1e-4."""
-    with _reader(arguments) as reader:
+    with log_reader(arguments.log) as reader:
         run, documents = reader.get(arguments.run_id), reader.documents(arguments.run_id)
     if any(document.text is None for document in documents):
         raise LogError(f"run {run.record.run_id} was exported without texts; export it again with --text")
@@ -275,13 +269,6 @@ def _log_path(arguments: argparse.Namespace) -> Path:
     return path.absolute()
 
 
-def _reader(arguments: argparse.Namespace) -> LogReader:
-    reader = open_reader(_log_path(arguments))
-    if reader.notice is not None:
-        say(reader.notice)
-    return reader
-
-
 def _check_runs(file: Path) -> None:
     """Raises LogError where a file can't be taken in."""
     deque(read_runs(file), maxlen=0)
@@ -289,11 +276,8 @@ def _check_runs(file: Path) -> None:
 
 def _leave_in_inbox(file: Path, log: Path) -> None:
     _check_runs(file)  # whoever wrote the file hears now what is wrong with it
-    inbox = inbox_of(log)
-    inbox.mkdir(parents=True, exist_ok=True)
-    temporary = inbox / f".{new_run_id()}.tmp"
-    shutil.copyfile(file, temporary)
-    os.replace(temporary, inbox / f"import-{new_run_id()}.jsonl")
+    with file.open(encoding="utf-8", newline="") as lines:
+        InboxLog(log).leave(f"import-{new_run_id()}.jsonl", lines)
 
 
 def _local(moment: datetime) -> str:
@@ -304,15 +288,19 @@ def _local(moment: datetime) -> str:
 def _line(row: RunRow) -> str:
     titles = _printable(", ".join(row.titles))
     return (
-        f"{row.run_id}  {_local(row.created_at)}  {row.status:<9}  {row.method:<9} "
+        f"{row.run_id}  {_local(row.created_at)}  {row.status:<9}  {_printable(row.method):<9} "
         f" {row.n_steps:>3} steps  {_printable(row.query)}  [{titles}]"
     )
 
 
 def _printable(text: str) -> str:
-    """One line without control characters, so that a document can't steer the terminal."""
-    line = "".join(character if character.isprintable() else " " for character in text)
-    return shorten(line, 160)
+    """One line, and no long one."""
+    return shorten(_one_line(text), 160)
+
+
+def _one_line(text: str) -> str:
+    """Without control characters, so that neither a document nor an imported run can steer the terminal."""
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _tell(arguments: argparse.Namespace, told: dict[str, Any], plain: object) -> None:

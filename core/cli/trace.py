@@ -21,6 +21,7 @@ from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
 from core.methods.qrag.retriever import AgentRetriever
 from core.methods.registry import retrieve_all
+from core.runs.again.records import answers_to
 from core.views.question import cut_sentence
 from core.views.report import trace_json
 
@@ -70,13 +71,8 @@ def run_trace(args: argparse.Namespace) -> int:
             episodes = [Episode(question.query, corpus, question.config) for question, corpus in pairs]
             ran = list(zip(batch, retrieve_all(retriever, episodes), strict=True))
             began = time.perf_counter()
-            answers = answer_evidence(
-                reader,
-                [question.query for question, _ in ran],
-                [question.evidence(trace) for question, trace in ran],
-                [found_order(trace) for _, trace in ran],
-                contexts=[question.contexts(trace) for question, trace in ran],
-            )
+            workspaces = [question.workspace for question in batch]
+            answers = answers_to(reader, [trace for _, trace in ran], workspaces)
             answering = 1000 * (time.perf_counter() - began) / len(ran)
             for (question, trace), answer in zip(ran, answers, strict=True):
                 _say_cut(encoder, question.query, question.id)

@@ -15,6 +15,7 @@ from core.base.errors import BadRequest
 from core.cli.common import say
 from core.cli.flags import DATA_FOLDER, DEVICE, FOLDER, RESULT_AS_JSON
 from core.lab.train.sitting import Sitting, TrainEvent
+from core.views.draw.words import duration
 
 
 def add_training_flags(parser: argparse.ArgumentParser, noun: str, *, has_name: bool = True) -> None:
@@ -111,8 +112,6 @@ def line_of(event: TrainEvent, told: Sequence[str]) -> str:
         case "finished":
             return f"finished after {event['seconds']:.0f} s"
         case "update" | "step":
-            seconds = event["seconds_left"]
-            left = f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
-            return f"update {reached}: {figures}, {left} left"
+            return f"update {reached}: {figures}, {duration(event['seconds_left'])} left"
         case _:
             return f"validation after {reached} updates: {figures}{', kept' if event.get('kept') else ''}"

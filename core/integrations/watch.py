@@ -34,6 +34,8 @@ _METHODS = {
 in another thread."""
 _COMPONENT = ("run", "run_async")
 _QUESTIONS = ("query", "query_bundle", "question", "queries")
+_BEGINS = ("start_index", "split_idx_start")
+"""Where LangChain and Haystack say at which character a passage begins."""
 _INSIDE: ContextVar[frozenset[int]] = ContextVar("inside", default=frozenset())
 """Watched retrievers at work: where one's own two methods call each other, that is one call."""
 
@@ -157,11 +159,15 @@ def _passage(document: Any) -> ForeignPassage:
     score = getattr(document, "score", None)
     score = metadata.get("score", metadata.get("relevance_score")) if score is None else score
     identity = getattr(node, "node_id", None) or getattr(node, "id", None) or ""
+    begins = getattr(node, "start_char_idx", None)
     return ForeignPassage.model_validate(
         {
             "text": next((text for text in texts if isinstance(text, str)), ""),
             "id": str(identity),
             "score": _number(score),
+            "start_char_idx": next(
+                (at for at in (begins, *map(metadata.get, _BEGINS)) if type(at) is int), None
+            ),
             "metadata": {key: part for key, part in metadata.items() if isinstance(part, str)},
         }
     )
@@ -187,6 +193,7 @@ def _keep(run: ForeignRun, book: TakesRuns | None) -> None:
         "retrieved": [
             {"text": passage.text, "id": passage.name, "score": passage.score}
             | ({"title": passage.title} if passage.title else {})
+            | ({} if passage.start is None else {"start": passage.start, "end": passage.end})
             for passage in call.passages
         ],
     }

@@ -6,17 +6,19 @@ retrieved it, with its whole trace beside it as detail "sparc" and its outcome a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any
 
-from core.answer.evidence import EvidenceAnswer
-from core.answer.metadata import MAX_KEPT, MAX_OF_DOCUMENT, metadata_json
+from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
+from core.answer.metadata import MAX_KEPT, MAX_OF_DOCUMENT, metadata_json, metadata_lines
+from core.answer.protocol import Reader
 from core.base.config import SETS, EpisodeConfig
 from core.base.errors import LogError
 from core.base.events import RunStarted, Trace
 from core.base.types import Workspace
+from core.corpus.context import context
 from core.encode.encoder import DualEncoder
 from core.methods.registry import facts_of
 from core.methods.resrag.action import action_json, action_of
@@ -43,6 +45,23 @@ def run_record(started: RunStarted, workspace: Workspace, encoder: DualEncoder, 
         n_chunks=len(workspace),
         seed=started.config.seed,
         **more,
+    )
+
+
+def answers_to(
+    reader: Reader, traces: Sequence[Trace], workspaces: Sequence[Workspace]
+) -> list[EvidenceAnswer]:
+    """What a reader finds in the evidence of each run, and in the JSON-LD of a set's documents. workspaces:
+    what each run searched.
+    """
+    runs = list(zip(traces, workspaces, strict=True))
+    return answer_evidence(
+        reader,
+        [trace.started.query for trace in traces],
+        [{i: workspace[i].text for i in trace.evidence} for trace, workspace in runs],
+        [found_order(trace) for trace in traces],
+        [metadata_lines(searched.documents) if run.started.method in SETS else [] for run, searched in runs],
+        [{i: context(workspace, i) for i in trace.evidence} for trace, workspace in runs],
     )
 
 

@@ -15,7 +15,7 @@ from core.base.types import Workspace
 from core.corpus.index import Corpus
 from core.corpus.opening import Opened, Progress, index_workspace
 from core.encode.encoder import DualEncoder
-from core.methods.registry import build_retriever
+from core.methods.registry import build_retriever, facts_of
 from core.methods.sparc.build import build_agents, build_retrievals
 from core.methods.sparc.events import Retrieved, SparcEvent
 from core.methods.sparc.naming import decided_by_rules, reader_of
@@ -96,6 +96,11 @@ def replay_run(
         raise BadRequest(
             f"run {run.record.run_id[:8]} was chosen by a language model, which may choose otherwise; ask it"
             " again"
+        )
+    if (facts := facts_of(method)).foreign:
+        raise BadRequest(
+            f"run {run.record.run_id[:8]} is what {facts.label} returned, which is not asked again here;"
+            " import what it returns now, and compare both"
         )
     opened = dict[str, Opened]()
 

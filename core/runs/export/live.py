@@ -24,7 +24,7 @@ from core.runs.log.records import LoggedDocument
 from core.views.draw.nodes import Html, Node, h, html_of
 from core.views.draw.scripts import bundled, script
 from core.views.draw.tables import fields
-from core.views.draw.words import counted
+from core.views.draw.words import counted, shorten
 
 PAGE_ROOM = 1_000_000
 NUMBERS_ROOM, TEXTS_ROOM = 600_000, 180_000
@@ -38,7 +38,7 @@ _BEST = 100
 
 STYLE = "\n".join(
     (ASSETS / name).read_text(encoding="utf-8")
-    for name in ("theme.css", "strip.css", "app.css", "sparc.css", "offline.css")
+    for name in ("theme.css", "app.css", "strip.css", "sparc.css", "offline.css")
 )
 SCRIPT = f"{bundled('offline.js')};\n"
 
@@ -108,7 +108,7 @@ def packed_texts(
     order = list(dict.fromkeys(chain(near, best, places)))
 
     def packed(count: int) -> str:
-        rows = [[i, places[i][0], places[i][1][:LONGEST_TEXT]] for i in sorted(order[:count])]
+        rows = [[i, places[i][0], shorten(places[i][1], LONGEST_TEXT)] for i in sorted(order[:count])]
         return _deflated(json.dumps(rows, ensure_ascii=False).encode("utf-8", "replace"))
 
     count = len(order)

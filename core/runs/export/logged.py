@@ -47,16 +47,22 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
     config = run.trace.started.config
     if facts_of(run.record.method).foreign:
         scores = "as returned" if score_name(run) == "score" else "none that fall: ranks instead"
-        return {"Returned": detail_sentence(run.details.get("imported", {})), "Scores": scores}
-    if run.record.method in SETS:
+        settings = {"Returned": detail_sentence(run.details.get("imported", {})), "Scores": scores}
+    elif run.record.method in SETS:
         is_chance = run.record.method == RESRAG and config.stop_threshold is not None
         least = f"a chance of {config.stop_threshold:g}" if is_chance else ""
         settings = {"Budget": f"{config.step_budget}", "Taken above": least, "Action": _action(run)}
-        return {name: words for name, words in settings.items() if words}
+    else:
+        settings = _episode_settings(run)
+    return {name: words for name, words in settings.items() if words}
+
+
+def _episode_settings(run: LoggedRun) -> dict[str, str]:
+    config = run.trace.started.config
     forced = ", ".join(f"chunk {chunk_id:,} at step {step}" for step, chunk_id in config.forced)
     share, kept = percent(share_searched(run.trace)), counted(run.record.fork_step or 0, "step")
     searched = f"{share} of the chunks, those that were embedded when it was asked"
-    settings = {
+    return {
         "Budget": f"{config.step_budget}",
         "Temperature": f"{config.temperature:g}",
         "Stop below": "never" if config.stop_threshold is None else f"{config.stop_threshold:g}",
@@ -70,7 +76,6 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
         "Searched": searched if config.searched else "",
         "Child of": f"{run.record.parent_run_id}, {kept} kept" if run.record.parent_run_id else "",
     }
-    return {name: words for name, words in settings.items() if words}
 
 
 def _action(run: LoggedRun) -> str:
@@ -157,7 +162,7 @@ class LoggedView:
         if not self.looks:
             values = [step.q_value for step in self.trace.steps if math.isfinite(step.q_value)]
             return 0.0, max([*values, 1e-6])
-        return colour_scale(self.looks[0][np.isfinite(self.looks[0])], self.spec)
+        return colour_scale(self.looks, self.spec)
 
     @property
     def look(self) -> int:

@@ -16,7 +16,7 @@ from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
 from core.methods.sparc.trace import SparcTrace
 from core.runs.export import live
-from core.runs.export.logged import MAX_PICTURES, LoggedView, score_name, settings_of, strip_data, why_ended
+from core.runs.export.logged import LoggedView, score_name, settings_of, strip_data, why_ended
 from core.runs.log.records import LoggedDocument, LoggedRun, known_answer_of, place_of, readable_branches
 from core.views.charts import Chart, Line
 from core.views.draw import answers, sparc, sparc_line
@@ -95,21 +95,23 @@ def _instrument(view: LoggedView, data: dict[str, Any]) -> Iterator[Node]:
         return
     yield live.walk_bar(bool(data["texts"]))
     yield live.strip_card()
-    n, n_looks = view.run.record.n_chunks, view.trace.n_looks
-    cut = f"The strip has the first {MAX_PICTURES} steps of {n_looks}." if n_looks > MAX_PICTURES else ""
-    yield from live.left_out(data, score_name(view.run), cut, n)
+    n, n_looks = len(data["runs"][0]["rows"]), view.trace.n_looks
+    cut = f"The strip has the first {n} steps of {n_looks}." if n < n_looks else ""
+    yield from live.left_out(data, score_name(view.run), cut, view.run.record.n_chunks)
     yield Html(f"<noscript>{html_of(run_picture(view.trace))}</noscript>")
 
 
 def _data(view: LoggedView) -> dict[str, Any]:
     """What the script draws from: the strip as the app sends it, Q of every look, texts that have room."""
-    numbers, rounded = live.packed_looks(view.looks)
+    numbers, rounded, [rows] = live.packed_together([view.looks], live.NUMBERS_ROOM)
+    if not rows:  # a look of more chunks than have room
+        (numbers, rounded), rows = live.packed_looks(view.looks[:1]), [0]
     places, first = view.places, [*view.trace.chosen, *view.support]
     texts, n_texts = live.packed_texts(places, first, view.looks) if places else ("", 0)
     return {
-        "runs": [strip_data(view, range(len(view.looks)))],
+        "runs": [strip_data(view, rows)],
         "numbers": numbers,
-        "n_rows": len(view.looks),
+        "n_rows": 1 + max(rows),
         "rounded_bits": rounded,
         "texts": texts,
         "n_texts": n_texts,
@@ -264,4 +266,4 @@ def _marked(text: str, chosen: Sequence[tuple[int, int]]) -> Iterator[Node]:
         yield text[at:start]
         yield h("mark", text[start:end])
         at = max(at, end)
-    yield text[at:] if whole else text[at : at + AROUND] + "\n[…]"
+    yield text[at:] if whole or len(text) - at <= AROUND else text[at : at + AROUND] + "\n[…]"

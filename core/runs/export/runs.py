@@ -77,7 +77,7 @@ def is_comparison(log: RunReader, run_ids: Sequence[str], owner: str | None) -> 
 def _write_pages(
     log: RunReader, ids: Sequence[str], target: Path, include_text: bool, owner: str | None
 ) -> Path:
-    one_file = target.suffix == ".html" and not target.is_dir()
+    one_file = target.suffix.lower() in (".html", ".htm") and not target.is_dir()
     together = one_file and is_comparison(log, ids, owner)
     if one_file and len(ids) != 1 and not together:
         raise LogError(

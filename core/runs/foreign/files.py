@@ -35,7 +35,11 @@ _ID_PATTERN = re.compile(r"[\w.@ +/-]{1,60}")
 _TEXT = ("text", "content", "page_content", "passage", "passage_text", "contents", "body", "chunk")
 _NAME = ("name", "id", "_id", "id_", "docid", "doc_id", "node_id", "title")
 _SOURCE = ("title", "source", "file_name", "file_path", "doc_id")
-_INSIDE = ("metadata.source", "metadata.file_name", "metadata.file_path", "metadata.title", "meta.source")
+_INSIDE = tuple(
+    f"{inside}.{name}"
+    for inside in ("metadata", "meta")
+    for name in ("source", "file_name", "file_path", "title")
+)
 """Where LangChain, LlamaIndex and Haystack say of which document a passage is."""
 _TEXT_INSIDE = tuple(f"metadata.{name}" for name in _TEXT)
 """Where Pinecone has it."""
@@ -48,6 +52,8 @@ _WRAPPING = re.compile(r"^(?:(?:node|document|kwargs|payload|_source)\.)+")
 _REPR = re.compile(r"<?(?:NodeWithScore|Document)\(")
 """How a passage begins that a tracer wrote as Python prints it."""
 _INK = re.compile(r"\S")
+_EXPORT = '{"line":'
+"""How a file begins that `runs export --format json` wrote."""
 
 
 class ForeignPassage(BaseModel):
@@ -198,6 +204,8 @@ def read_foreign(
         head = content[:2_000].lstrip()
         if not head:
             raise BadRequest(f"{name} is empty; give a file that holds runs")
+        if head.startswith(_EXPORT):
+            raise BadRequest(f"{name} was written by runs export; take it in with runs import")
         first = head.split("\n")[0].split()
         if head[0] in "[{":
             runs += _of_json(_objects(content, name, parts), name, method or name.rsplit(".", 1)[0], parts)
@@ -213,7 +221,7 @@ def read_foreign(
     read = list[ForeignRun]()
     for run in runs:
         with parts.leaving_out():
-            read.append(_checked(run))
+            read.append(checked_run(run))
     if parts.fault is not None and (on_fault is None or not read):
         raise parts.fault
     if not read:
@@ -236,27 +244,30 @@ def files_of(paths: Sequence[Path]) -> dict[str, bytes]:
 def file_bytes(path: Path) -> bytes:
     """Raises BadRequest for what can't be read or is too long."""
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise BadRequest(f"{path.name} has more than {MAX_FILE_BYTES:,} bytes; split it")
+        if (size := path.stat().st_size) > MAX_FILE_BYTES:
+            raise BadRequest(f"{path.name} has {size:,} bytes, more than {MAX_FILE_BYTES:,}; split it")
         return path.read_bytes()
     except OSError as error:
         raise BadRequest(f"{path} can't be read ({error.strerror}); name a readable file") from error
 
 
 def is_export(path: Path) -> bool:
-    """Whether a file begins as `runs export --format json` writes it."""
+    """Whether `runs export --format json` wrote a file."""
     with path.open("rb") as file:
-        return file.read(100).lstrip().startswith(b'{"line":')
+        return file.read(100).lstrip().startswith(_EXPORT.encode())
 
 
-def _checked(run: ForeignRun) -> ForeignRun:
-    """With a name that fits into lists, and no blank answer. Raises BadRequest for too many passages."""
+def checked_run(run: ForeignRun) -> ForeignRun:
+    """With a name that fits into lists, and no blank answer. Raises BadRequest for too many passages, and for
+    a question that is none.
+    """
     name = "".join(_ID_PATTERN.findall(run.method))[:60].strip() or "retriever"
-    if (most := max(len(call.passages) for call in run.calls)) > MAX_RETURNED:
+    if (most := max((len(call.passages) for call in run.calls), default=0)) > MAX_RETURNED:
         raise BadRequest(
             f"{run.query[:80]!r} has {most:,} passages of {name}, more than {MAX_RETURNED:,}; keep the best"
         )
-    return replace(run, method=name, answer=(run.answer or "").strip() or None)
+    query = check_query(run.query)
+    return replace(run, query=query, method=name, answer=(run.answer or "").strip() or None)
 
 
 def _question(query: str, where: str) -> str:
@@ -286,7 +297,7 @@ def _read(text: str) -> Any:
 
 
 def _objects(content: str, name: str, parts: _Parts) -> list[Any]:
-    """The JSON objects of a file: one behind another, a list, or one that holds them as Phoenix answers;
+    """The JSON objects of a file: one behind another, in lists, or in what Phoenix answers, page by page;
     behind what is no JSON, those that have a line to themselves.
     """
     found, at = list[Any](), 0
@@ -308,8 +319,11 @@ def _objects(content: str, name: str, parts: _Parts) -> list[Any]:
         raise BadRequest(
             f'{name} is a data frame by columns or index; write it with to_json(orient="records")'
         )
-    whole = found[0]["data"] if isinstance(found[0], dict) and "data" in found[0] else found[0]
-    return whole if len(found) == 1 and isinstance(whole, list) else found
+    objects = list[Any]()
+    for value in found:
+        inside = value.get("data") if isinstance(value, dict) else value
+        objects += inside if isinstance(inside, list) else [value]
+    return objects
 
 
 def _is_frame(value: dict[str, Any]) -> bool:
@@ -434,7 +448,7 @@ def _of_trec(content: str, name: str, method: str, parts: _Parts) -> Iterator[Fo
 
 # OpenInference
 
-_SAYS = ("messages", "content", "text", "kwargs")
+_SAYS = ("messages", "message", "content", "text", "kwargs")
 _QUESTION = ("query", "question", "input", "user_input", "query_str", "query_bundle", *_SAYS)
 _ANSWER = ("answer", "output", "response", "result", *_SAYS)
 
@@ -587,11 +601,14 @@ def _of_trace(name: str, trace: Sequence[_Span], calls: Sequence[ForeignCall]) -
     root = next((span for span in trace if not span.parent), None)
     query = _question(_asked(root, calls, trace), f"trace {name[:80]!r}")
     calls = [replace(call, query=call.query or query) for call in calls]
-    answer = root.words("output.value", _ANSWER) or root.raw("output.value") if root else ""
-    said = [_generated(span) for span in trace if span.kind == "LLM"]
-    if not answer and len({*filter(None, said)}) == 1:
-        answer = max(said)
-    return ForeignRun(query, tuple(calls), trace[0].stem, answer if said else None)
+    models = [span for span in trace if span.kind == "LLM" and not _fills_a_template(span)]
+    said = {*filter(None, map(_generated, models))}
+    answer = root.words("output.value", _ANSWER) if root else ""
+    if not answer and len(said) == 1:
+        [answer] = said
+    # a retriever may ask a model for other questions
+    is_answered = models and not (root and root.kind == "RETRIEVER")
+    return ForeignRun(query, tuple(calls), trace[0].stem, answer if is_answered else None)
 
 
 def _asked(root: _Span | None, calls: Sequence[ForeignCall], trace: Sequence[_Span]) -> str:
@@ -606,8 +623,19 @@ def _asked(root: _Span | None, calls: Sequence[ForeignCall], trace: Sequence[_Sp
     return next((words for words in asked if 0 < len(words.strip()) <= MAX_QUERY_CHARACTERS), asked[0])
 
 
+def _fills_a_template(span: _Span) -> bool:
+    """As a prompt builder of Haystack, which its tracer takes for a model."""
+    is_model = span.raw("llm.model_name") or any(map(span.raw, _GENERATED))
+    return "llm.prompt_template.template" in span.attributes and not is_model
+
+
+_MESSAGE = "llm.output_messages.0.message"
+_GENERATED = (f"{_MESSAGE}.content", f"{_MESSAGE}.contents.0.message_content.text")
+"""What a model said, whole or as the first of several parts."""
+
+
 def _generated(span: _Span) -> str:
-    said = span.raw("llm.output_messages.0.message.content")
+    said = next(filter(None, map(span.raw, _GENERATED)), "")
     return said or span.words("output.value", _ANSWER) or span.raw("output.value")
 
 

@@ -41,6 +41,8 @@ _MOST_PLACES = 64
 """Of the same words in a row, how many are looked at."""
 _MOST_PAIRS = 1 << 20
 """Of such places, for all of a passage."""
+_MOST_KNOWN = 10_000
+"""Passages that are kept with where they stand."""
 _EDGES = " \t\r\n\"'“”„«»‘’….[]"
 """What is put around a passage that is cut out or quoted."""
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
@@ -74,10 +76,13 @@ class Places:
         if not text:
             return FoundAgain("given", given[0]) if given else None
         key = (text, document, given)
-        if key not in self._known:
+        known = self._known
+        if key not in known:
+            if len(known) >= _MOST_KNOWN:
+                self._known = known = {}
             held = next(filter(None, (self._around(chunk_ids, text) for chunk_ids in given)), None)
-            self._known[key] = FoundAgain("given", held) if held else self._by_text(text, document)
-        return self._known[key]
+            known[key] = FoundAgain("given", held) if held else self._by_text(text, document)
+        return known[key]
 
     def _document(self, passage: ForeignPassage) -> int | None:
         """The one that its title, name or TITLE#CHUNK names, else its number; None where nothing does."""

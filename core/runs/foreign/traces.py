@@ -97,11 +97,13 @@ def bring(
     checkpoint: str,
     part: str = "",
     hear: Callable[[Brought], None] = lambda _: None,
+    places: Places | None = None,
 ) -> list[Brought]:
     """Runs over opened documents, their passages found again. `hear` is told of each, and may raise to end
-    it. checkpoint: of the agent under which the documents are open. part: of the caches.
+    it. checkpoint: of the agent under which the documents are open. part: of the caches. places: of the
+    workspace, from an earlier call: folding a long document takes seconds.
     """
-    places = Places(workspace, part)
+    places = places or Places(workspace, part)
     brought: list[Brought] = []
     # all runs of a retriever have one scale
     by_rank = {run.method for run in runs if not all(map(_falls, run.calls))}

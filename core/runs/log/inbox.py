@@ -79,12 +79,12 @@ class InboxLog:
             del self._runs[run_id]
         if self.sender is not None and run.record.owner is None:
             self.sender.offer(lambda: run)
-        self._leave(f"{run_id}.jsonl", run_lines(run, set(), with_owner=True))
+        self.leave(f"{run_id}.jsonl", run_lines(run, set(), with_owner=True))
 
     def keep(self, measurement: Evaluation | Training) -> None:
         """Write an evaluation or a training. Raises LogError when it can't be written."""
         name, text = inbox_file(measurement)
-        self._leave(name, [text])
+        self.leave(name, [text])
 
     def flush(self) -> None:
         """Nothing waits: `finish` and `keep` write."""
@@ -95,7 +95,8 @@ class InboxLog:
             self.sender.close()
         self._runs.clear()
 
-    def _leave(self, name: str, text: Iterable[str]) -> None:
+    def leave(self, name: str, text: Iterable[str]) -> None:
+        """Write a file for the owner to take in. Raises LogError when it can't be written."""
         folder = inbox_of(self.path)
         try:
             folder.mkdir(parents=True, exist_ok=True)

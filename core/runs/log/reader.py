@@ -19,6 +19,7 @@ from core.runs.log.lock import READER_PATIENCE, lock_as_reader
 from core.runs.log.migrations import VERSION, version_of
 from core.runs.log.queries import RunReader
 from core.runs.log.store import ExperimentLog, snapshot_of
+from core.views.draw.words import duration
 
 T = TypeVar("T")
 
@@ -37,7 +38,7 @@ class LogReader(RunReader):
         """A sentence for the person when this is a snapshot."""
         if self._lock is not None:
             return None
-        return f"another process owns the log: this is its snapshot, made {_ago(self.age_seconds)} ago"
+        return f"another process owns the log: this is its snapshot, made {duration(self.age_seconds)} ago"
 
     def read(self, work: Callable[[Connection], T]) -> T:
         return self._database.read(work)
@@ -48,15 +49,6 @@ class LogReader(RunReader):
         if self._lock is not None and self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
-
-
-def _ago(seconds: float) -> str:
-    """ "40 s", "5 min", "3 h"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5_400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3_600:.0f} h"
 
 
 def open_reader(path: Path) -> LogReader:

@@ -119,11 +119,6 @@ class LoggedDocument:
     withheld: bool = False
     """The run came without its text, and must not show what the log has from elsewhere."""
 
-    @classmethod
-    def of(cls, document: Document, table: ChunkTable | None = None) -> LoggedDocument:
-        """The form in which a document that was read enters the log; its JSON-LD and notices stay outside."""
-        return cls(document.title, document.sha256, document.kind, document.text, table)
-
     def document(self) -> Document:
         """The document again. Raises LogError when its text was not kept."""
         if self.text is None:
@@ -310,12 +305,15 @@ def not_recorded(run_id: str) -> RunNotFound:
 def logged_documents(
     record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None
 ) -> tuple[LoggedDocument, ...]:
-    """Documents with their tables. Raises ValueError unless they are those of the record."""
+    """Documents with their tables, without JSON-LD and notices. Raises ValueError unless they are those of the
+    record.
+    """
     if tuple(document.sha256 for document in documents) != record.document_hashes:
         raise ValueError("the documents given are not those of record.document_hashes, in that order")
     columns: Sequence[ChunkTable | None] = [None] * len(documents) if tables is None else tables
     return tuple(
-        LoggedDocument.of(document, table) for document, table in zip(documents, columns, strict=True)
+        LoggedDocument(document.title, document.sha256, document.kind, document.text, table)
+        for document, table in zip(documents, columns, strict=True)
     )
 
 

@@ -99,7 +99,7 @@ def _ask(path: Path, sql: str) -> dict[str, Any]:
 
     def on_time(*_: int) -> None:
         if time.monotonic() > until:
-            raise TimeoutError
+            raise ChildEnded(None)
 
     order = {"path": str(path), "catalog": CATALOG, "sql": sql}
     worker = "core.runs.sql_worker"

@@ -175,10 +175,8 @@ def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[LoggedRun]:
                 if isinstance(pending[-1], _EndLine):
                     yield _finished(pending, keep_owner, brought)
                     pending = []
-        if pending or not number:
-            raise MalformedRuns(
-                "the last run has no end; the file was cut short" if pending else "the file is empty"
-            )
+        if pending:
+            raise MalformedRuns("the last run has no end; the file was cut short")
     except OSError as error:
         raise LogError(f"{path} can't be read ({error.strerror}); check the name") from error
     except (LogError, ValueError, TypeError) as error:
@@ -186,6 +184,8 @@ def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[LoggedRun]:
         raise MalformedRuns(
             f"{path}, line {number}: {why}; only files written by 'runs export --format json' can be imported"
         ) from error
+    if not number:
+        raise MalformedRuns(f"{path} is empty; give a file that 'runs export --format json' wrote")
 
 
 def check_lines(lines: Sequence[str]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from core.base.config import EpisodeConfig
 from core.base.errors import BadCheckpoint, BadRequest
 from core.base.events import Event, Trace, fold
+from core.base.metrics import jaccard
 from core.base.types import Workspace
 from core.corpus.index import Corpus
 from core.encode.encoder import DualEncoder
@@ -23,7 +24,7 @@ from core.llm.protocol import Llm
 from core.methods.protocol import Retriever
 from core.methods.registry import METHODS, build_retriever, facts_of
 from core.runs.log.transfer import disarmed
-from core.views.findings import Column, first_look_rank, found_by, overlap, sets
+from core.views.findings import Column, first_look_rank, found_by, sets
 from core.views.report import method_json
 
 
@@ -122,7 +123,7 @@ def comparison_json(
             for chunk_id, names in found_by(chosen).items()
         ],
         "sets": {"by_all": list(kinds.by_all), "by_some": list(kinds.by_some), "by_one": list(kinds.by_one)},
-        "overlap": {a: {b: overlap(chosen[a], chosen[b]) for b in chosen if b != a} for a in chosen},
+        "overlap": {a: {b: jaccard(chosen[a], chosen[b]) for b in chosen if b != a} for a in chosen},
     }
     if support:
         values["support"] = {

@@ -19,6 +19,8 @@ from core.answer.protocol import State
 from core.base.errors import BadRequest
 from core.base.events import Stopped
 from core.book.book import Book, BookComparison
+from core.runs.foreign import places
+from core.runs.foreign.files import ForeignCall, ForeignPassage, ForeignRun
 from core.runs.log import open_reader
 
 QUERY = "Who slept in the <b>mill</b>?"
@@ -88,6 +90,19 @@ def test_runs_that_are_brought_stand_beside_others_of_their_question_and_chunks(
         book.compare(QUERY, ["sparc"])
 
 
+def test_a_document_is_folded_once_for_all_that_is_brought(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A watched retriever brings each call by itself."""
+    folded, fold = list[str](), places._Folded
+    monkeypatch.setattr(places, "_Folded", lambda text: folded.append(text) or fold(text))
+    for name in PEOPLE[:2]:
+        passage = ForeignPassage(text=f"{name.upper()} SLEPT in the mill")
+        [run] = book.bring(ForeignRun(QUERY, (ForeignCall(QUERY, (passage,)),), "mine"))
+        assert len(run.evidence) == 1
+    assert len(folded) == 1
+
+
 def test_a_question_longer_than_the_agent_reads_is_told(book: Book) -> None:
     most = book.agent.spec.max_state_part_tokens - 2
     both = book.compare("where " * (most + 1), ["qrag", "bm25"], k=1)
@@ -117,6 +132,8 @@ def test_what_is_no_document_is_one_sentence(given: Any, told: str) -> None:
 def test_what_is_no_run_or_method_is_one_sentence(book: Book) -> None:
     with pytest.raises(BadRequest, match="int can't be brought; give a file's path or a run, or several"):
         book.bring(5)  # type: ignore[arg-type]
+    with pytest.raises(BadRequest, match="the question is empty"):
+        book.bring(ForeignRun(" ", (), "mine"))
     for methods in (None, [5]):
         with pytest.raises(BadRequest, match="can't be compared; give a method's name or a run"):
             book.compare(QUERY, methods)  # type: ignore[arg-type]

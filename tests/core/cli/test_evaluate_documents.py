@@ -57,7 +57,7 @@ def asked(path: Path, *questions: dict[str, Any]) -> Path:
 def questions(tmp_path: Path) -> Path:
     known = generate_narrative(1_000, 4, 3)
     hop = known.questions[0]
-    quotes = [known.text[span.start : span.end] for span in hop.support]
+    quotes = [known.text[start:end] for start, end in hop.support]
     both = "When are the oil lamps filled, and what does a ticket of the ferry cost?"
     return asked(
         tmp_path / "questions.jsonl",

@@ -84,6 +84,42 @@ def test_an_id_that_names_no_episode_alone_is_refused(
         list(_read_episodes(tmp_path / "e.jsonl"))
 
 
+def episodes(folder: Path, **known: Any) -> Path:
+    path = folder / "e.jsonl"
+    path.write_text(json.dumps({"id": 1, "query": "Who?", "chunks": ["Ann.", "Bob."], **known}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("known", "label"),
+    [
+        ({"support": [1], "answers": ["Bob"]}, {"support": [1], "answers": ["Bob"], "answer": "Bob"}),
+        ({"support": [], "answers": None}, {"support": []}),
+        ({}, None),
+    ],
+)
+def test_support_and_answers_become_the_label(
+    tmp_path: Path, known: dict[str, Any], label: dict[str, Any] | None
+) -> None:
+    [(_, _, _, told)] = _read_episodes(episodes(tmp_path, **known))
+    assert told == label
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        ({"support": [True]}, "must be a list of chunk ids"),
+        ({"support": 1}, "must be a list of chunk ids"),
+        ({"answers": "Bob"}, "must be a list of texts"),
+        ({"support": [1, 2]}, "names chunk 2; its ids must be between 0 and 1"),
+    ],
+)
+def test_what_is_no_label_is_refused(tmp_path: Path, known: dict[str, Any], words: str) -> None:
+    where = f'"{next(iter(known))}" in line 1 of e.jsonl'
+    with pytest.raises(BadRequest, match=f"{where} {words}; correct the file"):
+        list(_read_episodes(episodes(tmp_path, **known)))
+
+
 def commands(folder: Path) -> dict[str, tuple[Any, ...]]:
     """What cuts or embeds a document."""
     page, asked = folder / "in" / "lamps.md", ("--query", "When?", "--json")

@@ -89,7 +89,7 @@ def test_the_list_says_how_imported_runs_are_called(capsys: pytest.CaptureFixtur
 
 
 def test_a_run_is_shown_with_its_answer_and_the_name_of_its_score(
-    core: Output, tmp_path: Path, one_run: tuple[str, Path]
+    core: Output, refused: Output, tmp_path: Path, one_run: tuple[str, Path]
 ) -> None:
     (tmp_path / "keys.md").write_text("# Key\n\n{}\n\n# Sleep\n\n{}\n".format(*CHUNKS))
     calls = [
@@ -104,6 +104,9 @@ def test_a_run_is_shown_with_its_answer_and_the_name_of_its_score(
     assert "score 3.2000" in shown
     assert shown.splitlines()[-2:] == ["That is what calls returned.", "Answer: Anna"]
     assert "1/rank 1.0000" in core("runs", "show", ranked, log=flags["log"])
+    assert "is what calls returned, which is not asked again" in refused(
+        "runs", "replay", scored, log=flags["log"]
+    )
     run_id, log = one_run
     shown = core("runs", "show", run_id, log=log)
     assert "  Q " in shown

@@ -101,12 +101,15 @@ def test_runs_end_in_an_answer(core: Output, tiny_checkpoints: dict[str, Path], 
     (tmp_path / "chunks.json").write_text(json.dumps(chunks), encoding="utf-8")
     about = {"chunks": tmp_path / "chunks.json", "checkpoint": tiny_checkpoints["none"], "step_budget": 3}
     asked = {"query": "Where is Mary?", "json": True} | about
-    told = json.loads(core("trace", **asked))
+    told = json.loads(core("trace", log=tmp_path / "log.duckdb", **asked))
     answer, span = told["answer"], told["answer"]["span"]
     assert (answer["text"], answer["by"], answer["citations"]) == ("kitchen", "reader", [span["chunk_id"]])
     assert chunks[span["chunk_id"]][span["start"] : span["end"]] == "kitchen"
     assert 0 < answer["confidence"] < 1
     assert told["timings"]["answer"] > 0
+    [run] = json.loads(core("runs", "list", log=tmp_path / "log.duckdb", json=True))["runs"]
+    shown = json.loads(core("runs", "show", run["run_id"], log=tmp_path / "log.duckdb", json=True))
+    assert (shown["details"]["answer"]["text"], shown["details"]["answer"]["span"]) == ("kitchen", span)
     compared = json.loads(core("compare", methods="topk,bm25", **asked))
     assert {name: column["answer"] for name, column in compared["methods"].items()} == {
         "topk": "kitchen",
@@ -115,15 +118,3 @@ def test_runs_end_in_an_answer(core: Output, tiny_checkpoints: dict[str, Path], 
     asked["query"] = "Who wrote the novel?"
     assert json.loads(core("trace", **asked))["answer"]["text"] == ""
     assert json.loads(core("compare", methods="topk", **asked))["methods"]["topk"]["answer"] is None
-
-
-def test_the_log_keeps_the_answer(core: Output, tiny_checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    (tmp_path / "chunks.json").write_text(
-        json.dumps(["Mary went to the kitchen.", "It rained."]), encoding="utf-8"
-    )
-    about = {"chunks": tmp_path / "chunks.json", "checkpoint": tiny_checkpoints["none"], "step_budget": 2}
-    core("trace", query="Where is Mary?", log=tmp_path / "log.duckdb", json=True, **about)
-    [run] = json.loads(core("runs", "list", "--log", tmp_path / "log.duckdb", "--json"))["runs"]
-    shown = json.loads(core("runs", "show", run["run_id"], "--log", tmp_path / "log.duckdb", "--json"))
-    assert shown["details"]["answer"]["text"] == "kitchen"
-    assert shown["details"]["answer"]["span"] == {"chunk_id": 0, "start": 17, "end": 24}

@@ -9,6 +9,8 @@ import sysconfig
 import venv
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[4]
 OPTIONS = ("-p", "no:cacheprovider", "-o", "asyncio_mode=auto")
 """The last is for pytest-asyncio, where it is: LangChain's tests are run with it."""
@@ -20,6 +22,14 @@ def example(heading: str) -> str:
     [section] = re.findall(rf"^##+ {re.escape(heading)}\n(.*?)(?=^##|\Z)", page, re.DOTALL | re.MULTILINE)
     [code] = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     return code
+
+
+def beside_an_excerpt(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goes to a folder where the examples find the beginning of their sample."""
+    whole = (ROOT / "sample_docs" / "river-chronicle.txt").read_text(encoding="utf-8")
+    (folder / "sample_docs").mkdir()
+    (folder / "sample_docs" / "river-chronicle.txt").write_text(whole[:1_500], encoding="utf-8")
+    monkeypatch.chdir(folder)
 
 
 def run_elsewhere(package: str, file: str, folder: Path) -> None:

@@ -19,7 +19,7 @@ from core.integrations.adapters.llama_index import QragRetriever
 from core.integrations.adapters.search import Search
 from core.integrations.watch import watch, watched_file
 from tests.core.integrations.adapters.conftest import QUESTION
-from tests.core.integrations.adapters.environments import ROOT, example
+from tests.core.integrations.adapters.environments import beside_an_excerpt, example
 
 
 def test_nodes_are_what_the_method_kept(search: Search) -> None:
@@ -38,10 +38,7 @@ def test_nodes_are_what_the_method_kept(search: Search) -> None:
 def test_the_example_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = (ROOT / "sample_docs" / "river-chronicle.txt").read_text(encoding="utf-8")
-    (tmp_path / "sample_docs").mkdir()
-    (tmp_path / "sample_docs" / "river-chronicle.txt").write_text(whole[:1_500], encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+    beside_an_excerpt(tmp_path, monkeypatch)
     names: dict[str, Any] = {}
     exec(example("LangChain, LlamaIndex, Haystack"), names)
     exec(example("LlamaIndex"), names)

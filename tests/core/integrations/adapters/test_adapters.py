@@ -20,10 +20,8 @@ from core.integrations.adapters.langchain import QragRetriever
 from core.integrations.adapters.search import Passage, Search, open_search
 from tests.conftest import CAMPAIGN
 from tests.core.integrations.adapters.conftest import DOCUMENTS, QUESTION
-from tests.core.integrations.adapters.environments import example, run_elsewhere
+from tests.core.integrations.adapters.environments import beside_an_excerpt, example, run_elsewhere
 from tests.coroutines import run
-
-ROOT = Path(__file__).resolve().parents[4]
 
 
 def test_passages_are_what_the_run_kept(search: Search) -> None:
@@ -103,10 +101,7 @@ def test_haystack(search: Search) -> None:
 def test_the_examples_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = (ROOT / "sample_docs" / "river-chronicle.txt").read_text(encoding="utf-8")
-    (tmp_path / "sample_docs").mkdir()
-    (tmp_path / "sample_docs" / "river-chronicle.txt").write_text(whole[:1_500], encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+    beside_an_excerpt(tmp_path, monkeypatch)
     names: dict[str, Any] = {}
     exec(example("LangChain, LlamaIndex, Haystack"), names)
     expected = [

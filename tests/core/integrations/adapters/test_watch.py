@@ -22,7 +22,7 @@ import core
 from core.base.errors import BadRequest
 from core.book.book import Book
 from core.integrations.watch import watch, watched_file
-from core.runs.foreign.files import ForeignRun
+from core.runs.foreign.files import ForeignPassage, ForeignRun
 from core.runs.log import open_reader
 from tests.core.integrations.adapters.conftest import DOCUMENTS, QUESTION
 from tests.coroutines import run
@@ -136,6 +136,18 @@ def test_what_is_no_number_is_no_score(score: Any, told: float | None) -> None:
     kept, document = Kept(), LangChainDocument(page_content=TEXTS[0], metadata={"score": score})
     watch(Fixed(found=[document]), kept).invoke(QUESTION)
     assert [passage.score for passage in kept[0].calls[0].passages] == [told]
+
+
+@pytest.mark.usefixtures("home")
+def test_where_a_passage_begins_is_kept() -> None:
+    """It may stand in the document twice."""
+    kept = Kept()
+    found = [LangChainDocument(page_content=text, metadata={"start_index": 7}) for text in TEXTS]
+    watch(Fixed(found=found), kept).invoke(QUESTION)
+    watch(Fixed(found=found), name="lines").invoke(QUESTION)
+    [line] = map(json.loads, watched_file("lines").read_text(encoding="utf-8").splitlines())
+    passages = [*kept[0].calls[0].passages, *map(ForeignPassage.model_validate, line["retrieved"])]
+    assert [(one.start, one.end) for one in passages] == [(7, 7 + len(text)) for text in TEXTS] * 2
 
 
 @haystack.component

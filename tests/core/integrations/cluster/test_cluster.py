@@ -548,6 +548,23 @@ def one_worker(kind: str) -> int:
     raise AssertionError(f"no worker holds a {kind}")
 
 
+class Killing(io.StringIO):
+    """A terminal; when the first words come, a worker that holds such an object is killed."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.killed = kind, False
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if not self.killed:
+            os.kill(one_worker(self.kind), signal.SIGKILL)
+            self.killed = True
+        return super().write(text)
+
+
 @pytest.mark.campaign
 @pytest.mark.usefixtures("cluster")
 def test_workers_evaluate_the_same_though_one_is_killed(
@@ -566,14 +583,6 @@ def test_workers_evaluate_the_same_though_one_is_killed(
         ]
     questions = tmp_path / "questions.jsonl"
     questions.write_text("".join(json.dumps(one) + "\n" for one in asked), "utf-8")
-    killed: list[int] = []
-
-    class Printed(io.StringIO):
-        def write(self, text: str) -> int:
-            if not killed:
-                killed.append(one_worker("DocumentEvaluator"))
-                os.kill(killed[0], signal.SIGKILL)
-            return super().write(text)
 
     def evaluated(*flags: str) -> list[DocumentRow]:
         rows = tmp_path / "rows.jsonl"
@@ -589,9 +598,9 @@ def test_workers_evaluate_the_same_though_one_is_killed(
         return [replace(row, milliseconds=0.0) for row in read_document_rows(rows)]
 
     expected = evaluated()
-    monkeypatch.setattr(sys, "stdout", Printed())
+    monkeypatch.setattr(sys, "stdout", out := Killing("DocumentEvaluator"))
     rows = evaluated("--cluster", LOCAL)
-    assert killed
+    assert out.killed
     assert [(row.id, row.method) for row in rows] == [
         (one["id"], method) for one in asked for method in ("auto", "bm25", "gold")
     ]
@@ -606,23 +615,11 @@ def test_workers_evaluate_a_task_the_same_though_one_is_killed(
     tmp_path: Path, tiny: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More batches than cores: when the first one is told, others are in hand or to come."""
-    path, killed = task_file(tmp_path, 5 * BATCH + 6), []
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-        def write(self, text: str) -> int:
-            if not killed:
-                killed.append(one_worker("BatchEvaluator"))
-                os.kill(killed[0], signal.SIGKILL)
-            return super().write(text)
-
-    command = ["evaluate", path, "--step-budget", "2", "--json"]
+    command = ["evaluate", task_file(tmp_path, 5 * BATCH + 6), "--step-budget", "2", "--json"]
     expected = episode_rows(tmp_path / "inline.jsonl", tiny, *command)
-    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(sys, "stderr", err := Killing("BatchEvaluator"))
     rows = episode_rows(tmp_path / "spread.jsonl", tiny, *command, "--cluster", LOCAL)
-    assert killed
+    assert err.killed
     assert len(rows) == 5 * BATCH + 6
     assert_same_rows(rows, expected)
 
@@ -654,7 +651,7 @@ def assert_same_rows(ours: Sequence[EpisodeRow], theirs: Sequence[EpisodeRow]) -
 
 def test_a_worker_refuses_another_agent(tiny: str) -> None:
     how = EpisodeEvaluation(setting=Setting(split="test"), config=EpisodeConfig())
-    worker = BatchEvaluator(how, ("qrag", tiny, "cpu"), "fingerprint of another", reads=False)
+    worker = BatchEvaluator(how, ("qrag", tiny, "cpu"), "fingerprint of another")
     with pytest.raises(BadRequest, match="is another agent on one machine of the cluster"):
         worker.result([])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import SparcTrace, fold_sparc
 from core.runs.again.records import log_sparc, log_trace, run_record
 from core.runs.again.replay import replay_run, workspace_of_run
-from core.runs.log import ExperimentLog, LoggedDocument
+from core.runs.log import ExperimentLog
 from tests.core.methods.sparc.conftest import KnowingReader, RoleLlm
 from tests.core.runs.again.conftest import NOTES, STORY, log_child
 
@@ -126,7 +127,7 @@ def test_the_logged_workspace_is_the_one_that_was_searched(
     assert [(one.title, one.text) for one in workspace.documents] == [
         (one.title, one.text) for one in (STORY, NOTES)
     ]
-    bare = [LoggedDocument.of(document) for document in corpus.workspace.documents]
+    bare = [replace(document, table=None) for document in log.documents(run_id)]
     with pytest.raises(LogError, match="without its chunk borders"):
         workspace_of_run(log.get(run_id), bare)
 

@@ -16,7 +16,6 @@ from core.cli import main
 from core.corpus.index import Corpus
 from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
-from core.methods.registry import build_retriever
 from core.runs.again.records import log_trace
 from core.runs.again.snippets import Source, command_of, of_export, python_of
 from core.runs.export.runs import export_runs
@@ -67,14 +66,14 @@ def run_shell(commands: str, capsys: pytest.CaptureFixture[str]) -> dict[str, An
     return told
 
 
-CONFIGS: list[tuple[str, dict[str, Any]]] = [
-    ("qrag", {"step_budget": 3, "temperature": 2.0, "seed": 5, "top_k_actions": 4}),
-    ("qrag", {"step_budget": 3, "forced": ((2, 5),), "forbidden": (0, 1)}),
-    ("qrag", {"step_budget": 4, "stop_threshold": 1e6, "use_positions": False}),
+CONFIGS: list[dict[str, Any]] = [
+    {"step_budget": 3, "temperature": 2.0, "seed": 5, "top_k_actions": 4},
+    {"step_budget": 3, "forced": ((2, 5),), "forbidden": (0, 1)},
+    {"step_budget": 4, "stop_threshold": 1e6, "use_positions": False},
 ]
 
 
-@pytest.mark.parametrize(("method", "config"), CONFIGS, ids=str)
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
 def test_command_and_program_make_the_run_again(
     log: ExperimentLog,
     encoder: DualEncoder,
@@ -82,11 +81,9 @@ def test_command_and_program_make_the_run_again(
     source: Source,
     executed: Callable[[str], Trace],
     capsys: pytest.CaptureFixture[str],
-    method: str,
     config: dict[str, Any],
 ) -> None:
-    retriever, _ = build_retriever(method, encoder, encoder)
-    trace = fold(retriever.retrieve(QUERY, corpus, EpisodeConfig(**config)))
+    trace = fold(Agent(encoder).run(QUERY, corpus, EpisodeConfig(**config)))
     run_id = log_trace(log, trace, corpus.workspace, encoder)
     run = log.get(run_id)
     log.close()

@@ -21,6 +21,7 @@ from core.base.events import StepScores
 from core.base.types import ChunkTable, Document
 from core.methods.sparc.trace import fold_sparc
 from core.runs.again.records import log_sparc_end
+from core.runs.export import live
 from core.runs.export.live import SCRIPT, STYLE
 from core.runs.export.logged import MAX_PICTURES, settings_of
 from core.runs.export.page import MAX_WHOLE, run_page
@@ -161,6 +162,18 @@ def test_a_run_over_20_000_chunks_stays_below_a_megabyte(log: ExperimentLog) -> 
     assert f"Texts of {len(told):,} chunks are in this page" in page
 
 
+@pytest.mark.parametrize("room", [100, 500])
+def test_steps_that_have_no_room_are_left_out_and_that_is_said(
+    log: ExperimentLog, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr(live, "NUMBERS_ROOM", room)
+    record = log_run(log, make_record())
+    page, n_looks = page_of(log, record), log.get(record.run_id).trace.n_looks
+    n = len(looks_of(data_of(page)))
+    assert 1 <= n < n_looks
+    assert f"The strip has the first {n} steps of {n_looks}." in page.get_text()
+
+
 def test_texts_are_in_it_only_when_asked_for(log: ExperimentLog) -> None:
     record = log_run(log, make_record(), text="SECRET CHUNK")
     chosen = sorted({step_taken(record.run_id, step).chunk_id for step in (1, 2, 3)})
@@ -269,8 +282,8 @@ def test_pages_are_exported_one_a_run(log: ExperimentLog, tmp_path: Path) -> Non
     third = log_run(log, make_record(query="Who?"))
     folder = export_runs(log, None, "html", tmp_path / "pages", include_text=False)
     assert {file.name for file in folder.iterdir()} == {f"run-{one.run_id}.html" for one in (first, third)}
-    one = export_runs(log, [third.run_id], "html", tmp_path / "one.html")
-    assert "Who?" in one.read_text()
+    for name in ("one.html", "one.HTM"):
+        assert "Who?" in export_runs(log, [third.run_id], "html", tmp_path / name).read_text()
     with pytest.raises(LogError, match="as many files"):
         export_runs(log, None, "html", tmp_path / "two.html")
     with pytest.raises(RunNotFound):

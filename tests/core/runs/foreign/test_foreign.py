@@ -23,6 +23,7 @@ from core.corpus.opening import chunk_documents, index_of
 from core.methods.qrag.agent import Agent
 from core.methods.registry import facts_of
 from core.runs.again.replay import workspace_of_run
+from core.runs.export.logged import settings_of
 from core.runs.export.page import run_page
 from core.runs.foreign.files import ForeignPassage, _milliseconds, files_of, read_foreign
 from core.runs.foreign.places import Places
@@ -222,6 +223,10 @@ def test_a_run_of_bm25s_itself_is_a_logged_run(
     assert "1 of 4 passages that were returned were not found in these documents" in found_sentence([one])
     page = run_page(run, log.documents(kept.run_id), with_text=True)
     assert "That is what bm25s returned" in page
+    assert (list(settings_of(run)), list(settings_of(run.without_text()))) == (
+        ["Returned", "Scores"],
+        ["Scores"],
+    )
     replayed = fold(Replayed("x", trace).retrieve(QUERY, searched, trace.started.config))
     assert replayed.chosen == trace.chosen
 
@@ -351,7 +356,8 @@ def test_spans_of_openinference_are_a_call_each(
         {"context.trace_id": "t", "parent_id": "p", "start_time": "2026-01-01T00:00:02", "span_kind": "LLM"}
         | {"attributes.input.value": "..."},
     ]
-    [phoenix] = bring(read_foreign({"phoenix.json": json.dumps({"data": spans}).encode()}), workspace, "x")
+    pages = "".join(json.dumps({"data": part, "next_cursor": None}) for part in (spans[:1], spans[1:]))
+    [phoenix] = bring(read_foreign({"phoenix.json": pages.encode()}), workspace, "x")
     assert (phoenix.run.query, phoenix.run.answer, phoenix.trace.chosen) == (QUERY, "Emil", (1, 4))
     assert phoenix.detail["calls"] == ["lamp"]
     assert phoenix.run.calls[0].milliseconds == 250
@@ -394,6 +400,7 @@ def phoenix(*spans: dict[str, Any]) -> Any:
     [
         (json.dumps({"messages": [{"content": "Hello"}, {"role": "user", "content": QUERY}]}), QUERY),
         (json.dumps({"input": {"question": QUERY}}), QUERY),
+        (json.dumps({"message": QUERY}), QUERY),
         (json.dumps(QUERY), QUERY),
         ("1907", "1907"),
         (json.dumps({"top_k": 3}), "lamp"),
@@ -414,6 +421,30 @@ def test_the_question_of_a_trace_is_in_its_root_or_else_at_the_retriever(asked: 
     for said, last in ((("Emil", None), "Emil"), (("Emil", "Emil"), "Emil"), (("Emil", "Anna"), None)):
         models = [span("LLM", output=words) for words in said]
         assert phoenix(span("CHAIN", None, input=asked), found, *models).answer == last
+
+
+@pytest.mark.parametrize(
+    ("root", "models", "answer"),
+    [
+        ("CHAIN", [{"attributes.llm.output_messages": [{"message.content": "Emil"}]}], "Emil"),
+        (
+            "CHAIN",
+            [{"attributes.llm.output_messages": [{"message.contents": [{"message_content.text": "Emil"}]}]}],
+            "Emil",
+        ),
+        ("CHAIN", [], None),
+        ("RETRIEVER", [{"attributes.output.value": "Who kept it?"}], None),
+    ],
+)
+def test_what_holds_no_answer_is_none(root: str, models: list[dict[str, Any]], answer: str | None) -> None:
+    """The outputs of a pipeline by component, a prompt, and questions that a retriever asks instead."""
+    output = json.dumps(
+        {"finder": {"documents": ["Document(id=a)"]}, "llm": {"replies": ["ChatMessage(...)"]}}
+    )
+    prompt = span("LLM", output=QUERY) | {"attributes.llm.prompt_template.template": "{{query}}"}
+    asked = span(root, None, PASSAGES if root == "RETRIEVER" else None, input=QUERY, output=output)
+    found = span("RETRIEVER", documents=PASSAGES)
+    assert phoenix(asked, found, prompt, *(span("LLM") | model for model in models)).answer == answer
 
 
 PASSAGES = [{"document.content": SENTENCES[1], "document.id": None}, {"document": {"content": SENTENCES[4]}}]
@@ -504,6 +535,7 @@ def test_a_span_of_otlp_alone_on_its_line(workspace: Workspace) -> None:
         ("a.jsonl", b'{"query": "x"', "no valid JSON"),
         ("a.jsonl", b"[" * 100_000, "no valid JSON"),
         ("a.jsonl", b"[1]", "no JSON object"),
+        ("a.jsonl", b'{"line": "run"}', "take it in with runs import"),
         ("a.jsonl", b'{"query": "who?"}', "retrieved: Field required"),
         ("a.jsonl", b'{"query": "who?", "retrieved": []}\n{"query": "x", }', "line 2 column 16"),
         ("a.jsonl", b'{"query": " ", "retrieved": []}', "entry 1 of a.jsonl: the question is empty"),

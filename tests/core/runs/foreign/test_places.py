@@ -32,6 +32,7 @@ OPENED = workspace(("alpha", "alpha.txt"), ("beta", "beta.txt"), ("Manual", "old
     [
         ({"page_content": SAME, "metadata": {"source": "/docs/beta.txt"}}, (2,)),
         ({"text": SAME, "file_path": r"C:\docs\beta.pdf"}, (2,)),
+        ({"content": SAME, "meta": {"file_path": "docs/beta.txt"}}, (2,)),
         ({"name": "sub/beta.txt#1"}, (3,)),
         ({"text": SAME, "source": "/docs/new.pdf"}, (6,)),
         ({"name": "old.pdf#1"}, (5,)),

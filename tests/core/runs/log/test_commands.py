@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from core.base.errors import UserError
-from core.cli.runs import add_flags
+from core.cli import main
 from core.runs.log import ExperimentLog, default_log_path, open_reader
+from tests.core.cli.conftest import argv
 from tests.core.runs.log.conftest import Owner
-from tests.core.runs.log.recording import DOCUMENT, log_run, make_record, step_taken
+from tests.core.runs.log.recording import DOCUMENT, log_run, make_record, step_taken, stopped
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a command did."""
 
     returncode: int
@@ -33,19 +29,11 @@ class Outcome:
 
 @pytest.fixture
 def runs(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
-    """`runs ARGUMENTS`, with errors printed as the command line prints them."""
-    parser = argparse.ArgumentParser()
-    add_flags(parser.add_subparsers(required=True).add_parser("runs"))
+    """`runs ARGUMENTS`."""
 
     def run(*arguments: object) -> Outcome:
         capsys.readouterr()
-        parsed = parser.parse_args(["runs", *map(str, arguments)])
-        try:
-            status = parsed.func(parsed)
-        except UserError as error:
-            print(error, file=sys.stderr)
-            status = 2
-        return Outcome(status, *capsys.readouterr())
+        return Outcome(main(argv("runs", *arguments)), *capsys.readouterr())
 
     return run
 
@@ -104,9 +92,10 @@ def test_text_for_people_keeps_to_its_line(
     runs: Callable[..., Outcome], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ExperimentLog.open(path) as log:
-        record = make_record(query="line\nbreak \x1b[2J")
+        record = make_record(query="line\nbreak \x1b[2J", method="imported:\x1b[2J")
         log.start(record, [DOCUMENT])
         log.record(record.run_id, step_taken(record.run_id, 1, text="\x1b]0;title\x07"))
+        log.record(record.run_id, stopped(record.run_id, 1))
         log.finish(record.run_id, "failed", "out\nof memory")
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
@@ -141,6 +130,10 @@ def test_while_another_process_owns_the_log(
     assert "was not deleted" in refused.stderr
     (tmp_path / "bad.jsonl").write_text("{}")
     assert runs("import", tmp_path / "bad.jsonl", "--log", path).returncode == 2
+    inbox = Path(f"{path}.inbox")
+    inbox.write_text("in the way")
+    assert "could not be left" in runs("import", tmp_path / "out.jsonl", "--log", path).stderr
+    inbox.unlink()
     imported = runs("import", tmp_path / "out.jsonl", "--log", path, "--json")
     assert json.loads(imported.stdout) == {"imported": None}
     assert "inbox" in imported.stderr

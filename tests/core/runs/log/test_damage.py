@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.base.errors import LogError
-from core.runs.log import ExperimentLog, open_log, open_reader
+from core.runs.log import ExperimentLog, RunRecord, open_log, open_reader
 from core.runs.log.database import CHECKPOINT_BYTES
 from tests.conftest import few
 from tests.core.runs.log.disk_full import N_CHUNKS
@@ -21,6 +21,17 @@ ROOT = Path(__file__).resolve().parents[4]
 BLOCK_BYTES = 262_144
 """Of a DuckDB file."""
 N_FOLDED = 30
+
+
+def log_large(log: ExperimentLog) -> list[RunRecord]:
+    """Twelve runs of a step and many chunks each."""
+    records = [make_record(n_chunks=N_CHUNKS) for _ in range(12)]
+    for record in records:
+        log.start(record, [DOCUMENT])
+        log.record(record.run_id, step_taken(record.run_id, 1, N_CHUNKS))
+        log.finish(record.run_id, "complete")
+        log.flush()
+    return records
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"garbage " * 4000], ids=["empty", "short", "garbage"])
@@ -49,13 +60,8 @@ def test_damaged_headers_are_refused_and_left_alone(path: Path, offset: int) -> 
 
 
 def test_damage_inside_the_file_costs_its_neighbourhood_and_not_the_log(path: Path) -> None:
-    records = [make_record(n_chunks=N_CHUNKS) for _ in range(12)]
     with ExperimentLog.open(path) as log:
-        for record in records:
-            log.start(record, [DOCUMENT])
-            log.record(record.run_id, step_taken(record.run_id, 1, N_CHUNKS))
-            log.finish(record.run_id, "complete")
-            log.flush()
+        records = log_large(log)
     damage(path, path.stat().st_size // 2)
     with ExperimentLog.open(path) as log:
         unreadable = [record.run_id for record in records if not readable(log, record.run_id)]
@@ -111,12 +117,7 @@ def test_a_log_whose_last_blocks_are_not_in_use_opens(path: Path, tmp_path: Path
     """DuckDB leaves such blocks away, and its header counts them all the same."""
     copy = tmp_path / "copy.duckdb"
     with ExperimentLog.open(path) as log:
-        records = [make_record(n_chunks=N_CHUNKS) for _ in range(12)]
-        for record in records:
-            log.start(record, [DOCUMENT])
-            log.record(record.run_id, step_taken(record.run_id, 1, N_CHUNKS))
-            log.finish(record.run_id, "complete")
-            log.flush()
+        records = log_large(log)
         log.snapshot()
         for record in records[1:]:
             log.delete(record.run_id, None)

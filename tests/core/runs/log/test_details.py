@@ -10,10 +10,8 @@ import pytest
 
 from core.base.errors import LogError, RunNotFound
 from core.runs.export.runs import export_runs
-from core.runs.hub.export import take_in_shard, write_shard
 from core.runs.log import ExperimentLog, InboxLog, MalformedRuns, RunLog, RunRecord, import_runs, open_reader
 from core.runs.log.records import MAX_DETAIL_BYTES
-from core.runs.log.transfer import ended_runs
 from core.runs.log.wire import read_runs
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record
 
@@ -129,15 +127,6 @@ def test_exports_carry_details_and_leave_them_behind_with_the_texts(
         with ExperimentLog.open(tmp_path / f"{source.stem}.duckdb") as other:
             assert import_runs(other, source) == 1
             assert other.get(record.run_id).details == details
-
-
-def test_a_copy_of_the_log_brings_details_back(log: ExperimentLog, tmp_path: Path) -> None:
-    record = log_run(log, make_record(owner=A))
-    log.attach(record.run_id, "answer", ANSWER, A)
-    write_shard(log, iter(ended_runs(log)), tmp_path / "shard.jsonl")
-    with ExperimentLog.open(tmp_path / "other.duckdb") as other:
-        assert take_in_shard(other, tmp_path / "shard.jsonl", shared=(), deleted=()) == 1
-        assert other.get(record.run_id, A).details == {"answer": ANSWER}
 
 
 def test_details_go_through_the_inbox(log: ExperimentLog, path: Path) -> None:

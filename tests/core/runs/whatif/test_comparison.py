@@ -14,6 +14,7 @@ import pytest
 from core.base.config import EpisodeConfig
 from core.base.errors import Cancelled
 from core.base.events import fold
+from core.base.metrics import jaccard
 from core.corpus.index import Corpus
 from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
@@ -27,7 +28,7 @@ from core.runs.whatif.comparison import (
     comparison_json,
     contestant,
 )
-from core.views.findings import looks, overlap
+from core.views.findings import looks
 from tests.core.conftest import CorpusOf
 
 CHUNKS = [
@@ -153,7 +154,7 @@ def test_exports_say_what_was_found(arena: Arena) -> None:
     assert told["support"]["bm25"]["hits"] == len({1, 3} & {*chosen["bm25"]})
     assert told["support"]["bm25"]["first_look_ranks"]["3"] == chosen["bm25"].index(3) + 1
     for a, b in combinations(chosen, 2):
-        assert told["overlap"][a][b] == overlap(chosen[a], chosen[b])
+        assert told["overlap"][a][b] == jaccard(chosen[a], chosen[b])
     assert "support" not in comparison_json(QUERY, columns, workspace)
 
     head, *rows = csv.reader(io.StringIO(comparison_csv(QUERY, columns, workspace, (1, 3))))

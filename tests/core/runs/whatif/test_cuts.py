@@ -43,11 +43,6 @@ QUERY = "where is the milk of john ?"
 CONFIG = EpisodeConfig(step_budget=3)
 
 
-@pytest.fixture
-def agent(agents: dict[str, Agent]) -> Agent:
-    return agents["relative10"]
-
-
 def made(agent: Agent, **more: object) -> list[Cut]:
     return list(across_cuts(QUERY, [STORY, PAGE], AgentRetriever(agent), agent.encoder, CONFIG, **more))
 
