@@ -7,13 +7,10 @@ and, for a base encoder that is neither on PyPI nor on the hub, base/. Nothing i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
-from safetensors.torch import save_file
-from torch import nn
 
 from core.answer.confidence import Knots, check_knots
 from core.answer.network import ReaderNetwork
@@ -23,6 +20,7 @@ from core.encode.adapter import adapter_file
 from core.encode.checkpoint import (
     BaseName,
     adapted_encoder,
+    check_files,
     load_head,
     max_positions_of,
     read_settings,
@@ -94,22 +92,9 @@ def write_reader_spec(folder: Path, spec: ReaderSpec) -> None:
 def fingerprint_of(folder: Path, spec: ReaderSpec) -> str:
     """Names a reader: a hash over its settings and weights. Raises BadCheckpoint where a file is missing."""
     files = [adapter_file(folder / ADAPTER_FOLDER), folder / HEADS_FILE]
-    for path in files:
-        if not path.is_file():
-            raise BadCheckpoint(f"{path.name} of reader {spec.name} is missing; train or download it again")
+    check_files(files, f"reader {spec.name}")
     decides = spec.model_dump_json(exclude={"training", "scores"})
     return hashlib.sha256((decides + "".join(map(sha256_of, files))).encode()).hexdigest()[:32]
-
-
-def save_heads(folder: Path, heads: Mapping[str, nn.Linear]) -> None:
-    """Writes the heads into an existing folder."""
-    tensors = nn.ModuleDict(heads).state_dict()
-    save_file({name: value.cpu().contiguous() for name, value in tensors.items()}, folder / HEADS_FILE)
-
-
-def load_heads(folder: Path, heads: Mapping[str, nn.Linear], name: str) -> None:
-    """Inverse of `save_heads`, for a reader of that name. Raises BadCheckpoint."""
-    load_head(nn.ModuleDict(heads), folder / HEADS_FILE, f"reader {name}")
 
 
 def load_network(folder: Path, spec: ReaderSpec) -> tuple[ReaderNetwork, FastTokenizer]:
@@ -122,6 +107,6 @@ def load_network(folder: Path, spec: ReaderSpec) -> tuple[ReaderNetwork, FastTok
             f"window {spec.window} of {what} is above {most}, what its encoder reads; correct {SPEC_FILE}"
         )
     network = ReaderNetwork(encoder, spec.longest_answer, tokenizer.pad_id)
-    load_heads(folder, network.heads, spec.name)
+    load_head(network.heads, folder / HEADS_FILE, what)
     network.eval().requires_grad_(False)
     return network, tokenizer

@@ -132,7 +132,7 @@ class CitedAnswer:
         """Inverse of `to_json`, hostile; None for anything but an answer that cites only these chunks."""
         try:
             answer = TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return answer if set(answer.chunk_ids) <= set(chunk_ids) else None
 

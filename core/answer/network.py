@@ -57,9 +57,9 @@ class ReaderNetwork(nn.Module):
         self.hidden_states: Pass = partial(last_states, encoder)
 
     @property
-    def heads(self) -> dict[str, nn.Linear]:
+    def heads(self) -> nn.ModuleDict:
         """What is added to the encoder, by name."""
-        return {"borders": self.borders, "classes": self.classes}
+        return nn.ModuleDict({"borders": self.borders, "classes": self.classes})
 
     def forward(self, windows: Sequence[Window]) -> Logits:
         """The scores of some windows, padded to a common width."""

@@ -18,7 +18,7 @@ from core.answer.borders import in_word
 from core.encode.tokens import FastTokenizer
 
 QUESTION_TOKENS = 64
-"""Most tokens of the question."""
+"""Most tokens of the question, which takes half a window at most."""
 OVERLAP = 32
 """Tokens that two pieces of one passage share, at most a quarter of a piece."""
 MOST_CHARACTERS = 200_000
@@ -70,7 +70,7 @@ def read_windows(
     """Rows of at most `window` tokens that hold all passages; none where no passage has a token."""
     texts = _bounded(passages)
     [(question_ids, _), *pieces] = tokenizer.pieces([without_halves(question), *texts])
-    question_ids = question_ids[:QUESTION_TOKENS]
+    question_ids = question_ids[: min(QUESTION_TOKENS, window // 2)]
     room = window - len(question_ids) - 2
     rows: list[list[_Piece]] = [[]]
     left = room

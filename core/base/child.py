@@ -12,7 +12,6 @@ import json
 import os
 import resource
 import select
-import selectors
 import signal
 import subprocess
 import sys
@@ -21,9 +20,10 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from core.base.home import ROOT
+from core.base.progress import InThread
 
 Waiting = Callable[[int, int], None]
 """Gets (done, in all), (0, 1) until something is known; called during a job, may raise `Cancelled`."""
@@ -37,7 +37,6 @@ OUT_OF_MEMORY = 77
 """Exit status of a child that ran out of memory."""
 _TICK = 0.1
 _ENDING_SECONDS = 10.0
-_PIECE = 64 * 1024
 _MAX_HEAD_BYTES = 1024 * 1024
 _PASSED_ON = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR")
 
@@ -47,7 +46,7 @@ _PASSED_ON = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR")
 
 def start_child(module: str) -> subprocess.Popen[bytes]:
     """`python -m MODULE` with one thread, frames on both its pipes. Raises OSError."""
-    child = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-m", module],
         cwd=ROOT,
         env={
@@ -59,12 +58,7 @@ def start_child(module: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        bufsize=0,
     )
-    for pipe in (child.stdin, child.stdout):
-        assert pipe is not None
-        os.set_blocking(pipe.fileno(), False)
-    return child
 
 
 def end_child(child: subprocess.Popen[bytes]) -> None:
@@ -120,87 +114,42 @@ def ask(
 
     Raises ChildEnded, and what `waiting` and `spend` raise; the caller then has to end the child.
     """
-    channel = _Channel(child, waiting, spend, time.monotonic() + CLOCK_FACTOR * seconds, most_bytes)
     frame = {**head, "seconds": seconds, "payload": memoryview(payload).nbytes}
-    try:
-        channel.send(json.dumps(frame).encode() + b"\n")
-        channel.send(payload)
-        while True:
-            answer: dict[str, Any] = json.loads(channel.line())
-            if "done" not in answer:
-                return answer, channel.take(answer["payload"])
-            channel.progress = (answer["done"], answer["total"])
-    except TimeoutError:
-        raise ChildEnded(None) from None
-    except (BrokenPipeError, EOFError):
-        raise ChildEnded(_exit_status(child)) from None
+    progress = (0, 1)
 
-
-class _Channel:
-    """The pipes of a child during one job: never blocks longer than a tick."""
-
-    def __init__(
-        self, child: subprocess.Popen[bytes], waiting: Waiting, spend: Spend, deadline: float, most_bytes: int
-    ) -> None:
+    def talk(_: Callable[[None], None]) -> tuple[dict[str, Any], bytes]:
+        nonlocal progress
         assert child.stdin is not None
         assert child.stdout is not None
-        self._to: IO[bytes] = child.stdin
-        self._from: IO[bytes] = child.stdout
-        self._waiting = waiting
-        self._spend = spend
-        self._spent_until = time.monotonic()
-        self._deadline = deadline
-        self._most_bytes = most_bytes
-        self._received = bytearray()
-        self._next_tick = 0.0
-        self.progress = (0, 1)
+        child.stdin.write(json.dumps(frame).encode() + b"\n")
+        child.stdin.write(payload)
+        child.stdin.flush()
+        while (line := child.stdout.readline(_MAX_HEAD_BYTES)).endswith(b"\n"):
+            answer: dict[str, Any] = json.loads(line)
+            if "done" in answer:
+                progress = (answer["done"], answer["total"])
+                continue
+            n_bytes = answer["payload"]
+            data = child.stdout.read(n_bytes) if 0 <= n_bytes <= most_bytes else b""
+            if len(data) == n_bytes:
+                return answer, data
+            break
+        raise EOFError
 
-    def send(self, data: bytes | memoryview) -> None:
-        rest = memoryview(data).cast("B")
-        while rest:
-            self._wait(self._to, selectors.EVENT_WRITE)
-            with suppress(BlockingIOError):
-                rest = rest[os.write(self._to.fileno(), rest[:_PIECE]) :]
-
-    def line(self) -> bytes:
-        while (end := self._received.find(b"\n")) < 0:
-            self._receive(_MAX_HEAD_BYTES)
-        return self._cut(end + 1)
-
-    def take(self, n_bytes: int) -> bytes:
-        while len(self._received) < n_bytes:
-            self._receive(self._most_bytes)
-        return self._cut(n_bytes)
-
-    def _cut(self, n_bytes: int) -> bytes:
-        data = bytes(self._received[:n_bytes])
-        del self._received[:n_bytes]
-        return data
-
-    def _receive(self, most: int) -> None:
-        self._wait(self._from, selectors.EVENT_READ)
-        with suppress(BlockingIOError):
-            piece = os.read(self._from.fileno(), _PIECE)
-            if not piece or len(self._received) > most:
-                raise EOFError
-            self._received += piece
-
-    def _wait(self, pipe: IO[bytes], event: int) -> None:
-        """Until the pipe is ready. Raises TimeoutError, and what the waiting one raises."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(pipe, event)
-            while True:
-                ready = selector.select(_TICK)
-                now = time.monotonic()
-                passed, self._spent_until = now - self._spent_until, now
-                self._spend(passed)
-                if now >= self._next_tick:
-                    self._next_tick = now + _TICK
-                    self._waiting(*self.progress)
-                if now > self._deadline:
-                    raise TimeoutError
-                if ready:
-                    return
+    began = until = time.monotonic()
+    talking = InThread(talk)  # which waits for the pipes, and ends with the child
+    while talking.thread.is_alive():
+        spend((now := time.monotonic()) - until)
+        until = now
+        waiting(*progress)
+        if now - began > CLOCK_FACTOR * seconds:
+            raise ChildEnded(None)
+        talking.thread.join(_TICK)
+    spend(time.monotonic() - until)
+    try:
+        return talking.result()
+    except (BrokenPipeError, EOFError):
+        raise ChildEnded(_exit_status(child)) from None
 
 
 # The child's side

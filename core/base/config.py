@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from core.base.errors import BadRequest
+from core.base.errors import BadRequest, first_problem
 
 Chunker = Literal["structure", "sentences"]
 CHUNKERS: tuple[Chunker, ...] = ("structure", "sentences")
@@ -240,9 +240,7 @@ class EpisodeConfig:
         try:
             return _EPISODE_CONFIG.validate_python(values)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            name = "".join(f"{part}: " for part in first["loc"])
-            raise BadRequest(name + first["msg"].removeprefix("Value error, ")) from error
+            raise BadRequest(first_problem(error)) from error
 
     def with_(self, **changes: Any) -> EpisodeConfig:
         """A checked copy with some fields changed."""

@@ -62,4 +62,5 @@ def first_problem(error: ValidationError) -> str:
     """What a check of fields found first, behind the place where it is."""
     problem = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part)[:80] for part in problem["loc"])
-    return f"{place}: {problem['msg']}" if place else str(problem["msg"])
+    told = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{place}: {told}" if place else told

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from os.path import isdir, isfile  # no for a name that is too long, where pathlib raises
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -25,7 +26,7 @@ from pydantic import (
 )
 
 from core.base.config import CHUNKERS, ChunkConfig, Chunker, EpisodeConfig
-from core.base.errors import BadCheckpoint
+from core.base.errors import BadCheckpoint, first_problem
 from core.base.home import ASSETS, home
 from core.base.later import torch
 from core.encode.hub import fetch
@@ -250,12 +251,12 @@ def find_checkpoint(name_or_dir: str | None) -> Path:
     if name_or_dir.lower() in shipped:
         return CHECKPOINTS / name_or_dir.lower()
     folder = Path(name_or_dir)
-    if (folder / SPEC_FILE).is_file():
+    if isfile(folder / SPEC_FILE):
         return folder
     own = home() / "agents" / folder.name
-    if folder.parts == (folder.name,) and folder.name != ".." and (own / SPEC_FILE).is_file():
+    if folder.parts == (folder.name,) and folder.name != ".." and isfile(own / SPEC_FILE):
         return own
-    if (folder / "model_best.pt").is_file():
+    if isfile(folder / "model_best.pt"):
         raise BadCheckpoint(
             f"{name_or_dir} is a checkpoint of the Q-RAG authors; import it first: python -m core"
             f" import-checkpoint {name_or_dir} DEST"
@@ -281,10 +282,8 @@ def read_settings(kind: type[S], path: Path, what: str) -> S:
             f"{folder} holds no readable {path.name} ({error.strerror}); name the folder of a {what}"
         ) from error
     except ValidationError as error:
-        first = error.errors()[0]
         raise BadCheckpoint(
-            f"{path.name} of {folder}: {'.'.join(map(str, first['loc']))} {first['msg']}; correct it or make"
-            f" the {what} again"
+            f"{path.name} of {folder}: {first_problem(error)}; correct it or make the {what} again"
         ) from error
 
 
@@ -322,12 +321,19 @@ def find_base(base: str, folder: Path | None = None, *, weights: bool = True) ->
     """Directory of a base encoder, its weights perhaps on the hub. Raises BadCheckpoint if out of reach."""
     if base == "." and folder is not None:
         return folder / "base"
-    if Path(base).is_dir():
+    if isdir(base):
         return Path(base)
     if (carried := packaged(base)) is not None:
         return carried
     patterns = ["*.json", "*.txt", "*.model"] + (["*.safetensors"] if weights else [])
     return fetch(base, patterns, "pass a local folder as base encoder")
+
+
+def check_files(paths: Iterable[Path], what: str) -> None:
+    """Raises BadCheckpoint where a file of `what` is missing."""
+    for path in paths:
+        if not path.is_file():
+            raise BadCheckpoint(f"{path.name} is missing in {what}; train, import or download it again")
 
 
 def sha256_of(path: Path) -> str:
@@ -375,7 +381,7 @@ def _base_config(base: Path) -> dict[str, Any]:
     """Raises BadCheckpoint."""
     try:
         values = json.loads((base / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadCheckpoint(
             f"the base encoder {base.name} has no readable config.json; fetch it again"
         ) from error
@@ -428,8 +434,15 @@ def read_weights(path: Path, what: str) -> dict[str, torch.Tensor]:
     return weights
 
 
+def save_head(head: torch.nn.Module, path: Path) -> None:
+    """Writes what stands on an encoder into an existing folder."""
+    from safetensors.torch import save_file  # with torch
+
+    save_file({name: value.detach().cpu().contiguous() for name, value in head.state_dict().items()}, path)
+
+
 def load_head(head: torch.nn.Module, path: Path, what: str) -> None:
-    """Fills what stands on the encoder of `what`. Raises BadCheckpoint."""
+    """Inverse of `save_head`, for what belongs to `what`. Raises BadCheckpoint."""
     weights = read_weights(path, what)
     try:
         head.load_state_dict({name: weights[name] for name in head.state_dict()})
@@ -484,9 +497,7 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         else dict.fromkeys(WEIGHTS, base / "model.safetensors")
     )
     adapters = {tower: folder / tower for tower in WEIGHTS} if spec.weights == "adapters" else {}
-    for path in [*files.values(), *map(adapter_file, adapters.values())]:
-        if not path.is_file():
-            raise BadCheckpoint(f"{path.name} is missing in {what}; import or download it again")
+    check_files([*files.values(), *map(adapter_file, adapters.values())], what)
     hashes = {tower: sha256_of(path) for tower, path in files.items()}
     for tower, adapter in adapters.items():
         check_base(hashes[tower], spec.base_sha256, spec.base, what)

@@ -6,6 +6,7 @@ with whoever used it last. A folder whose files changed since is loaded anew.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -53,8 +54,11 @@ class MadeOnce(cached_property[Model]):
 def _as_written(folder: Path) -> frozenset[tuple[Path, int, int]]:
     """Path, time of change in nanoseconds and size of each file of a folder, and of the folders in it."""
     files = set()
-    for path in (*folder.glob("*"), *folder.glob("*/*")):
-        with suppress(OSError):  # a training that is under way renames files
-            stat = path.stat()
-            files.add((path, stat.st_mtime_ns, stat.st_size))
+    for parent, folders, names in os.walk(folder):  # which passes over folders that go meanwhile
+        for path in map(Path(parent).joinpath, (*folders, *names)):
+            with suppress(OSError):  # a training that is under way renames files
+                stat = path.stat()
+                files.add((path, stat.st_mtime_ns, stat.st_size))
+        if Path(parent) != folder:
+            folders.clear()
     return frozenset(files)

@@ -11,6 +11,7 @@ import pickle
 import re
 import shutil
 from contextlib import suppress
+from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def _write(
 
 def _fetch(source: str) -> Path:
     folder, names = Path(source), ["config.yaml", "model_best.pt"]
-    if not folder.is_dir():
+    if not isdir(source):
         folder = fetch(source, names, "pass a folder that holds config.yaml and model_best.pt")
     for name in names:
         if not (folder / name).is_file():

@@ -13,12 +13,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import nn
 
-from core.base.errors import BadCheckpoint
 from core.encode.adapter import adapter_file
-from core.encode.checkpoint import CheckpointSpec, adapted_encoder, load_head, max_positions_of, sha256_of
+from core.encode.checkpoint import (
+    CheckpointSpec,
+    adapted_encoder,
+    check_files,
+    load_head,
+    max_positions_of,
+    sha256_of,
+)
 from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.forward import batches_by_length, last_states, padded, reads_segments
 from core.encode.mpnet import Encoder
@@ -160,21 +165,10 @@ def _pass_of(encoder: Encoder) -> Pass:
     return partial(first_states, encoder)
 
 
-def save_head(network: RerankerNetwork, folder: Path) -> None:
-    """Writes the output layer into an existing folder."""
-    head = {name: value.detach().cpu().contiguous() for name, value in network.head.state_dict().items()}
-    save_file(head, folder / HEAD_FILE)
-
-
 def hash_of(folder: Path, spec: CheckpointSpec) -> str:
     """Hash of an agent's reranker weights; "" without one. Raises BadCheckpoint where a file is missing."""
     if not spec.rerank_weight:
         return ""
     files = [adapter_file(folder / RERANKER_FOLDER), folder / RERANKER_FOLDER / HEAD_FILE]
-    for path in files:
-        if not path.is_file():
-            raise BadCheckpoint(
-                f"{path.name} of the reranker is missing in checkpoint {spec.name}; train or download it"
-                " again"
-            )
+    check_files(files, f"the reranker of checkpoint {spec.name}")
     return "".join(map(sha256_of, files))

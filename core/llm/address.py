@@ -119,7 +119,10 @@ class Reach:
 
     def places(self, address: Address) -> list[tuple[str, int]]:
         """(IP, port) to connect to, best first. Raises LlmError for a forbidden host, OSError if unknown."""
-        found = self.look_up(address.host, address.port, type=socket.SOCK_STREAM)
+        try:
+            found = self.look_up(address.host, address.port, type=socket.SOCK_STREAM)
+        except UnicodeError as error:  # between two points stands nothing, or too much
+            raise socket.gaierror from error
         places = [(str(place[0]), int(place[1])) for *_, place in found]
         if not self.private and not all(is_open(ip) for ip, _ in places):
             raise LlmError(

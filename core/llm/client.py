@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from core.base.errors import BadRequest, quoted
+from core.base.errors import BadRequest, first_problem, quoted
 from core.llm.draft import Draft
 from core.llm.protocol import (
     Cost,
@@ -54,10 +54,14 @@ class Ask:
     draft: Draft
     cancelled: Callable[[], bool]
     schema: type[BaseModel] | None = None
+    is_again: bool = False
+    """Whether the last message says what was wrong with a reply."""
 
     def told(self, structure: Structure | None = "text") -> Sequence[Message]:
-        """The conversation; the schema in words, too, unless a server puts it before its model."""
-        if self.schema is None or structure == "json_schema":
+        """The conversation; the schema in words, too, unless a server puts it before its model, which by then
+        has kept to it.
+        """
+        if self.schema is None or (structure == "json_schema" and not self.is_again):
             return self.messages
         return with_words(self.messages, self.schema)
 
@@ -153,20 +157,25 @@ class Client(ABC):
                 )
             first = reply
             complaint = Message("user", f"That reply can't be used: {why}. Reply again.")
-            again = (Message("assistant", reply.text), *with_words([complaint], schema))
-            ask = replace(ask, messages=[*ask.messages, *again])
+            again = (Message("assistant", reply.text), complaint)
+            ask = replace(ask, messages=[*ask.messages, *again], is_again=True)
 
 
-def estimated_tokens(characters: int) -> int:
-    """About how many tokens a text has: four characters each."""
-    return -(-characters // 4)
+def estimated_tokens(*texts: str) -> int:
+    """About how many tokens texts have: four bytes each, which is four letters of English, and fewer of the
+    scripts that take more tokens.
+
+    >>> estimated_tokens("harbour", "s"), estimated_tokens("渡轮几点开")
+    (2, 4)
+    """
+    return -(-sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // 4)
 
 
 def estimated(ask: Ask, structure: Structure | None = "text") -> Reply:
     """The reply that was written, whose tokens nobody counted."""
     thoughts, text = ask.draft.parts(finished=True)
-    n_asked = estimated_tokens(sum(len(message.content) for message in ask.told(structure)))
-    n_written = estimated_tokens(len(ask.draft.raw))
+    n_asked = estimated_tokens(*(message.content for message in ask.told(structure)))
+    n_written = estimated_tokens(ask.draft.raw)
     return Reply(text, n_asked, n_written, 0.0, "estimate", structure=structure, thoughts=thoughts)
 
 
@@ -232,8 +241,7 @@ def _found(reply: Reply, schema: type[BaseModel]) -> tuple[BaseModel | None, boo
                 last = schema.model_validate_json(candidate), is_all and not faults, ""
                 break
             except ValidationError as error:
-                fault = error.errors(include_input=False, include_url=False)[0]
-                faults.append(": ".join(filter(None, (".".join(map(str, fault["loc"])), fault["msg"]))))
+                faults.append(first_problem(error))
         else:
             why = faults[0]
     return last or (None, alone, why)

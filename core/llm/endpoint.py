@@ -188,6 +188,7 @@ class EndpointLlm(Client):
     def _reply(self, ask: Ask, structure: Structure, spared: set[str]) -> Reply:
         """The answer to one request, written into the draft on the way. Raises Failed, NotAnswered."""
         usage: Any = None
+        event: dict[str, Any] | None = None
         finish, refusal, room, has_deltas, deadline = "", "", MAX_REPLY_CHARACTERS, False, inf
 
         def cancelled() -> bool:
@@ -221,7 +222,8 @@ class EndpointLlm(Client):
             if not finish:
                 raise
         if not finish:
-            raise Failed("broke off in the middle of its reply; try again", again=True)
+            where = "in the middle of its reply; try again" if event else "without a reply; check the address"
+            raise Failed(f"broke off {where}", again=True)
         reply = replace(estimated(ask, structure), cut=_CUT.search(finish) is not None)
         with suppress(ValidationError):
             reply = replace(reply, **_Usage.model_validate(usage).model_dump(), counted_by="endpoint")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ _UNFINISHED = "\ufffd"
 """What a tokenizer shows for a character whose last bytes are still to come."""
 _MOST_UNFINISHED = 3
 """Bytes that may be missing to a character; more are none."""
+_LEAST_TEMPERATURE = 1e-30
+"""Logits divided by less are beyond float32."""
 _ON_ONE_LINE = {"whitespace_flexible": False, "item_separator": ", ?", "key_separator": ": ?"}
 """How JSON is written; a small model would never end a run of blanks."""
 
@@ -44,9 +47,9 @@ class LocalLlm(Client):
         """`source`: folder or hub id; `device`: by default cuda where there is one. Raises BadCheckpoint,
         BadRequest.
         """
-        folder = Path(source)
-        super().__init__(folder.name if folder.is_dir() else source, reply_tokens)
-        if not folder.is_dir():
+        folder, is_folder = Path(source), isdir(source)
+        super().__init__(folder.name if is_folder else source, reply_tokens)
+        if not is_folder:
             folder = fetch(source, MODEL_FILES, "pass a folder with the model")
         self._device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self._tokenizer, model = load_causal(folder)
@@ -163,7 +166,7 @@ class LocalLlm(Client):
                 allowed = np.unpackbits(bits, count=logits.shape[1], bitorder="little").astype(bool)
                 logits[:, torch.from_numpy(~allowed).to(self._device)] = -torch.inf
             if sampling.temperature > 0:
-                shares = torch.softmax(logits / sampling.temperature, dim=-1)
+                shares = torch.softmax(logits / max(sampling.temperature, _LEAST_TEMPERATURE), dim=-1)
                 ids = torch.multinomial(shares, 1, generator=generator)
             else:
                 ids = logits.argmax(dim=-1, keepdim=True)

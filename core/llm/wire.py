@@ -26,6 +26,7 @@ from typing import Any
 import httpx2
 from pydantic import SecretStr
 
+from core.base.progress import InThread
 from core.llm.address import Address, Reach
 from core.llm.protocol import LlmCancelled
 
@@ -185,26 +186,13 @@ def from_thread(
     """What `work` puts, as it comes. Raises as `work` does, LlmCancelled, TimeoutError after `seconds`; the
     thread is then left to end by itself.
     """
-    items: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
-
-    def run() -> None:
-        try:
-            work(lambda item: items.put((item, None)))
-            items.put((None, StopIteration()))
-        except BaseException as error:  # the caller's, whatever it is
-            items.put((None, error))
-
-    threading.Thread(target=run, daemon=True).start()
-    deadline = time.monotonic() + seconds
+    begun, deadline = InThread(work), time.monotonic() + seconds
     while time.monotonic() <= deadline:
         if cancelled():
             raise LlmCancelled
         with suppress(queue.Empty):
-            item, error = items.get(timeout=_LOOK_EVERY)
-            if isinstance(error, StopIteration):
-                return
-            if error is not None:
-                raise error
+            if (item := begun.reports.get(timeout=_LOOK_EVERY)) is None:
+                return begun.result()
             yield item
     raise TimeoutError
 

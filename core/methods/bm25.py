@@ -22,6 +22,12 @@ BM25 = Method(
 )
 
 
+def check_words(corpus: Searchable) -> None:
+    """Raises BadRequest where no chunk holds a word."""
+    if corpus.words.is_empty:
+        raise BadRequest("no chunk of the document holds a word that BM25 could count; choose another method")
+
+
 class Bm25:
     """Lexical BM25 over the chunks' texts, see `core.corpus.bm25`."""
 
@@ -30,10 +36,7 @@ class Bm25:
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`. Chunks that share no word with the query are never retrieved."""
         query = check(query, corpus, config)
-        if corpus.words.is_empty:
-            raise BadRequest(
-                "no chunk of the document holds a word that BM25 could count; choose another method"
-            )
+        check_words(corpus)
         started = time.perf_counter()
         scores = corpus.words.scores(words_of(query))
         sharing = [i for i in ranked(scores, config) if scores[i] > 0]

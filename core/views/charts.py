@@ -75,7 +75,8 @@ def markdown(report: Report) -> str:
     """
     blocks = []
     for table in report.tables:
-        head, *lines = [f"| {' | '.join(map(cell_text, row))} |" for row in (table.columns, *table.rows)]
+        rows = [[cell_text(cell).replace("|", "\\|") for cell in row] for row in (table.columns, *table.rows)]
+        head, *lines = [f"| {' | '.join(row)} |" for row in rows]
         rule = f"|{'---|' * len(table.columns)}"
         blocks.append("\n".join([f"**{table.title}**\n", head, rule, *lines]))
     if report.notes:
@@ -84,10 +85,14 @@ def markdown(report: Report) -> str:
 
 
 def cell_text(cell: Cell) -> str:
-    """A cell as text."""
+    """A cell as text.
+
+    >>> cell_text(0.5), cell_text("y|z"), cell_text(None)
+    ('0.500', 'y|z', '-')
+    """
     if cell is None:
         return "-"
-    return f"{cell:.3f}" if isinstance(cell, float) else str(cell).replace("|", "\\|")
+    return f"{cell:.3f}" if isinstance(cell, float) else str(cell)
 
 
 def mean_with_interval(values: Sequence[float | None]) -> str | None:

@@ -45,7 +45,18 @@ def end_sentence(trace: Trace) -> str:
             return "The language model took no other chunk."
     if stopped.q_value is None or threshold is None:
         return f"Stopped by its {stopped.reason}."
-    return f"Nothing left is worth {threshold:.2f}: best {method.score_name} is {stopped.q_value:.2f}."
+    best, least = told_apart(stopped.q_value, threshold)
+    return f"Nothing left is worth {least}: best {method.score_name} is {best}."
+
+
+def told_apart(first: float, second: float) -> tuple[str, str]:
+    """Two numbers with two decimals, or as many as tell them apart.
+
+    >>> told_apart(0.3571, 0.3587), told_apart(0.2, 0.3587)
+    (('0.357', '0.359'), ('0.20', '0.36'))
+    """
+    written = [(f"{first:.{n}f}", f"{second:.{n}f}") for n in range(2, 7)]
+    return next((pair for pair in written if pair[0] != pair[1]), written[0])
 
 
 def review_sentence(trace: Trace) -> str:

@@ -291,8 +291,12 @@ def stops_figure(
 
 
 def curves_figure(curves: Sequence[tuple[str, Sequence[float], float | None]]) -> go.Figure:
-    """Best Q by step for (name, Q of each chosen chunk, Q refused in the end), the refused one hollow."""
-    figure = _figure("step", "best Q", 300, names=len(curves) > 1)
+    """Best Q by step for (name, Q of each chosen chunk, Q refused in the end), the refused one hollow.
+
+    Each name has a line of its own over the curves, which keep their height.
+    """
+    names = len(curves) > 1
+    figure = _figure("step", "best Q", 300 + 19 * len(curves) * names, names=names)
     figure.update_layout(margin={"t": 34})
     figure.update_xaxes(dtick=1 if max((len(chosen) for _, chosen, _ in curves), default=0) < 12 else None)
     for i, (name, chosen, refused) in enumerate(curves):

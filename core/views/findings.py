@@ -11,7 +11,6 @@ import numpy as np
 
 from core.answer.evidence import EvidenceAnswer
 from core.base.events import StepTaken, Stopped, Trace
-from core.base.metrics import jaccard
 from core.methods.qrag.policy import TIE, place
 from core.methods.registry import facts_of
 
@@ -89,15 +88,6 @@ def sets(chosen: Chosen) -> Sets:
     by_one = tuple(chunk_id for chunk_id, names in finders.items() if len(names) == 1)
     by_all = tuple(chunk_id for chunk_id, names in finders.items() if len(names) == len(chosen) > 1)
     return Sets(by_all, tuple(chunk_id for chunk_id in finders if chunk_id not in {*by_one, *by_all}), by_one)
-
-
-def overlap(a: Sequence[int], b: Sequence[int]) -> float | None:
-    """Jaccard index of two sets of chunks: shared over all; None where both are empty.
-
-    >>> overlap([1, 2, 3], [3, 4])
-    0.25
-    """
-    return jaccard(a, b)
 
 
 def first_look_rank(trace: Trace, chunk_id: int) -> int | None:

@@ -151,13 +151,11 @@ def one_line(text: str) -> str:
 def _sentences(passage: ChunkInPlace) -> list[tuple[int, int]]:
     """Of the chunk, in places of its document; a heading is none where there is anything else."""
     read = passage.text[passage.start : min(passage.end, passage.start + _READ)]
-    spans = [
-        (passage.start + start, passage.start + end)
-        for start, end in islice(iter_sentences(read), _MOST_SENTENCES)
-    ]
-    for at, (start, end) in enumerate(spans):
-        if headings := _LEADING.match(passage.text, start, end):
-            spans[at] = headings.end(), end
+    spans = []
+    for first, last in islice(iter_sentences(read), _MOST_SENTENCES):
+        start, end = passage.start + first, passage.start + last
+        headings = _LEADING.match(passage.text, start, end)
+        spans.append((headings.end() if headings else start, end))
     said = [
         (start, end)
         for start, end in spans

@@ -47,6 +47,18 @@ def agents(tiny_checkpoints: dict[str, Path]) -> dict[str, Agent]:
     return {name: Agent(load_encoder(str(folder), "cpu")) for name, folder in tiny_checkpoints.items()}
 
 
+@pytest.fixture(scope="session")
+def agent(agents: dict[str, Agent]) -> Agent:
+    """One that reads positions."""
+    return agents["relative10"]
+
+
+@pytest.fixture(scope="session")
+def encoder(agents: dict[str, Agent]) -> DualEncoder:
+    """Of one that reads none."""
+    return agents["none"].encoder
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Caches and log of this test alone."""

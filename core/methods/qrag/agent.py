@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from core.base.config import EpisodeConfig
-from core.base.errors import BadRequest
+from core.base.errors import BadCheckpoint, BadRequest
 from core.base.events import Event, RunStarted, StepScores, StepTaken, Stopped
 from core.corpus.index import Searchable
 from core.corpus.tiles import best_chunks
@@ -33,7 +33,7 @@ from core.methods.qrag.positions import chunk_positions
 from core.methods.qrag.reranked import Reranks, read_again, read_best
 from core.methods.qrag.stop import stop_of
 
-Beams = dict[int, list[BeamPath]]
+_Beams = dict[int, list[BeamPath]]
 """The paths of each episode that goes on, by its place among the others."""
 
 
@@ -119,11 +119,9 @@ class Agent:
             ended = [(episodes[i], beams.pop(i)[0].chosen, end) for i, end in ends.items()]
             yield from zip(ends, self.review(ended), strict=True)
 
-    def _further(
-        self, episodes: Sequence[Episode], beams: dict[int, list[BeamPath]]
-    ) -> dict[int, list[BeamPath]]:
+    def _further(self, episodes: Sequence[Episode], beams: _Beams) -> _Beams:
         """The best paths of each episode after one more look from each that goes on."""
-        grown: Beams = {i: [] for i in beams}
+        grown: _Beams = {i: [] for i in beams}
         asked: list[tuple[int, BeamPath]] = []
         for i, path in [(i, path) for i, paths in beams.items() for path in paths]:
             if path.stopped is None and len(path.chosen) < episodes[i].config.step_budget:
@@ -178,12 +176,17 @@ class Agent:
     def seen(
         self, episode: Episode, chosen: Sequence[int], tokens: StateTokens, state_vector: np.ndarray
     ) -> Look:
-        """A look from an embedded state. Over shards it has Q of the best chunks alone."""
+        """A look from an embedded state, over shards with Q of the best alone. Raises BadCheckpoint."""
         corpus, config = episode.corpus, episode.config
         positions = chunk_positions(self.spec, corpus.borders, chosen, use_positions=config.use_positions)
         q_values, words = corpus.index.q_values(state_vector, positions), self._words_part(episode)
         if words is not None:
             q_values += words
+        if not np.isfinite(q_values).all():
+            raise BadCheckpoint(
+                f"the Q-values of {self.spec.name} are no numbers, since its weights or settings are damaged;"
+                " train or download it again"
+            )
         available = config.searched_chunks(len(corpus))
         if config.searched:
             q_values[~available] = np.nan

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import nn
 
 from core.base.batches import batches
-from core.encode.checkpoint import load_head, write_settings
+from core.encode.checkpoint import load_head, save_head, write_settings
 from core.methods.resrag.card import CARD_FILE, WEIGHTS_FILE, PolicyCard, read_card
 from core.methods.resrag.features import NAMES
 from core.methods.resrag.sets import LEAST_CHANCE
@@ -54,8 +53,7 @@ class EvidencePolicy(nn.Module):
 
 def save_policy(folder: Path, policy: EvidencePolicy, card: PolicyCard) -> None:
     """Writes card and weights into a folder."""
-    weights = {name: tensor.contiguous() for name, tensor in policy.state_dict().items()}
-    save_file(weights, folder / WEIGHTS_FILE)
+    save_head(policy, folder / WEIGHTS_FILE)
     write_settings(folder / CARD_FILE, card)
 
 

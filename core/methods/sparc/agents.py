@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from core.llm.protocol import Cost
 from core.methods.sparc.budget import Budget
@@ -19,15 +19,12 @@ if TYPE_CHECKING:
     from core.methods.sparc.retrievals import Retrievals
 
 
-Sources: TypeAlias = "Retrievals"
-"""What can be looked up about the chunks while an agent is at work."""
-
-
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What an agent may use while it is at work, beside its task."""
 
-    sources: Sources
+    sources: Retrievals
+    """What can be looked up about the chunks."""
     budget: Budget = field(default_factory=Budget)
     temperature: float = 0.5
     seed: int = 42

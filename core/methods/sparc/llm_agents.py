@@ -134,16 +134,8 @@ def prompt(name: str, values: Mapping[str, str]) -> list[Message]:
 
 def ask(
     llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn, temperature: float
-) -> tuple[_Schema, Cost]:
-    """One call within the budget. Raises LlmError, LlmCancelled, OutOfBudget, also for a reply cut off."""
-    value, reply = _replied(llm, messages, schema, turn, temperature)
-    return value, reply.cost
-
-
-def _replied(
-    llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn, temperature: float
 ) -> tuple[_Schema, Reply]:
-    """`ask` with the whole reply."""
+    """One call within the budget. Raises LlmError, LlmCancelled, OutOfBudget, also for a reply cut off."""
     wanted = llm.reply_tokens or MAX_REPLY_TOKENS
     most = turn.budget.begin(wanted)
     sampling = Sampling(temperature=temperature, max_tokens=most, seed=turn.seed)
@@ -212,11 +204,11 @@ class LlmAgents:
 
     def rewrite(self, task: RewriteTask, turn: Turn) -> tuple[tuple[Rewrite, ...], Cost]:
         """W queries in one call."""
-        reply, cost = ask(self.llm, rewriter_prompt(task), queries_schema(task), turn, turn.temperature)
-        offered = [_rewrite(one, task) for one in reply.queries if one.query.strip()]
+        wanted, reply = ask(self.llm, rewriter_prompt(task), queries_schema(task), turn, turn.temperature)
+        offered = [_rewrite(one, task) for one in wanted.queries if one.query.strip()]
         why = "the question itself, since the reply held too few different queries"
         offered += [Rewrite(task.question, name, why) for name in task.strategies]
-        return filled(offered, task.width), cost
+        return filled(offered, task.width), reply.cost
 
     def update(
         self, question: str, query: str, note: Note, hits: Sequence[Hit], turn: Turn
@@ -229,10 +221,10 @@ class LlmAgents:
             "passages": numbered("passage", (one.text for one in hits)),
         }
         schema = _note_schema(len(hits))
-        written, cost = ask(self.llm, prompt("note", values), schema, turn, turn.temperature)
+        written, reply = ask(self.llm, prompt("note", values), schema, turn, turn.temperature)
         taken = [hits[number - 1].chunk_id for number in written.sources if 1 <= number <= len(hits)]
         chunk_ids = tuple(dict.fromkeys([*note.chunk_ids, *taken]))
-        return Note(written.note.strip()[:MAX_NOTE_CHARACTERS], chunk_ids), cost
+        return Note(written.note.strip()[:MAX_NOTE_CHARACTERS], chunk_ids), reply.cost
 
     def select(self, question: str, candidates: Sequence[BranchResult], turn: Turn) -> tuple[int, str, Cost]:
         """The branch that the model names."""
@@ -242,11 +234,11 @@ class LlmAgents:
         ]
         values = {"question": quoted("question", question), "branches": "\n\n".join(branches)}
         schema = _branch_schema(len(candidates))
-        reply, cost = ask(self.llm, prompt("select", values), schema, turn, turn.temperature)
-        if not 1 <= reply.best <= len(candidates):
-            why = f"the first, since the reply named branch {reply.best}, which does not exist"
-            return 1, why[:MAX_REASON_CHARACTERS], cost
-        return reply.best, reply.reason.strip()[:MAX_REASON_CHARACTERS], cost
+        named, reply = ask(self.llm, prompt("select", values), schema, turn, turn.temperature)
+        if not 1 <= named.best <= len(candidates):
+            why = f"the first, since the reply named branch {named.best}, which does not exist"
+            return 1, why[:MAX_REASON_CHARACTERS], reply.cost
+        return named.best, named.reason.strip()[:MAX_REASON_CHARACTERS], reply.cost
 
     def merge(
         self, question: str, best: BranchResult, others: Sequence[BranchResult], turn: Turn
@@ -257,14 +249,14 @@ class LlmAgents:
             "best": quoted("note", best.note.text),
             "others": numbered("note", (one.note.text for one in others)),
         }
-        merged, cost = ask(self.llm, prompt("merge", values), MergedNote, turn, turn.temperature)
+        merged, reply = ask(self.llm, prompt("merge", values), MergedNote, turn, turn.temperature)
         chunk_ids = dict.fromkeys(chunk_id for one in (best, *others) for chunk_id in one.note.chunk_ids)
-        return Note(merged.note.strip()[:MAX_NOTE_CHARACTERS], tuple(chunk_ids)), (), cost
+        return Note(merged.note.strip()[:MAX_NOTE_CHARACTERS], tuple(chunk_ids)), (), reply.cost
 
     def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
         """A short answer; nobody measures its confidence."""
         messages = answer_prompt(question, note.text)
-        given, reply = _replied(self.llm, messages, GivenAnswer, turn, turn.temperature)
+        given, reply = ask(self.llm, messages, GivenAnswer, turn, turn.temperature)
         answer, thoughts = given.answer.strip()[:MAX_ANSWER_CHARACTERS], reply.thoughts[-MAX_THOUGHTS:]
         return SupportedAnswer(answer, None, note.chunk_ids if answer else (), thoughts), reply.cost
 
@@ -273,5 +265,5 @@ class LlmAgents:
     ) -> tuple[Verdict, str, Cost]:
         """The verdict, at temperature 0 (appendix A.4)."""
         messages = evaluator_prompt(question, query, reading.answer, note)
-        judgement, cost = ask(self.llm, messages, Judgement, turn, 0.0)
-        return judgement.verdict, judgement.reason.strip()[:MAX_REASON_CHARACTERS], cost
+        judgement, reply = ask(self.llm, messages, Judgement, turn, 0.0)
+        return judgement.verdict, judgement.reason.strip()[:MAX_REASON_CHARACTERS], reply.cost

@@ -108,6 +108,8 @@ class Retrievals:
         self.check(strategy)
         if strategy == "qrag":
             return self._agent_search(query, k, memory)
+        if strategy == "bm25" and self._corpus.words.is_empty:
+            return ()  # the other branches may find something
         retriever, corpus = self._one_look[strategy]
         query = without_wh(query) if strategy == "bm25" else query
         events = retriever.retrieve(query, corpus, EpisodeConfig(step_budget=k))

@@ -24,19 +24,11 @@ import numpy as np
 from core.answer.protocol import Answer, Reader
 from core.base.metrics import plain_answer
 from core.llm.protocol import Cost
-from core.methods.sparc.agents import (
-    BranchResult,
-    Rewrite,
-    RewriteTask,
-    Sources,
-    SupportedAnswer,
-    Turn,
-    filled,
-)
+from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SupportedAnswer, Turn, filled
 from core.methods.sparc.config import strongest_first
 from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
 from core.methods.sparc.naming import RULES_AND
-from core.methods.sparc.retrievals import Remaining
+from core.methods.sparc.retrievals import Remaining, Retrievals
 from core.methods.sparc.words import counted_words, mentions, names, plain, repeats, sentences, title, words
 
 STRONG = 4
@@ -75,7 +67,7 @@ WITH_AGENT = Weights(q_value=6.5, coverage=3.5, named=1.0, linked=0.8)
 WITHOUT_AGENT = Weights(q_value=0.0, coverage=5.0, named=1.5, linked=1.5)
 
 
-def worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[float]:
+def worth(question: str, chunk_ids: Sequence[int], sources: Retrievals) -> list[float]:
     """Log-odds that each chunk decides the answer, as far as rules can tell and but for a constant.
 
     The strongest raise those that they mention, or after which the trained agent would take them.
@@ -105,7 +97,7 @@ def worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[flo
     return values
 
 
-def coverage(question: str, text: str, sources: Sources) -> float:
+def coverage(question: str, text: str, sources: Retrievals) -> float:
     """Share of the question's words that a text holds, weighted by rarity; 0 where the question has none."""
     rarities = {word: sources.rarity(word) for word in counted_words(question)}
     held = set(counted_words(text))
@@ -113,7 +105,7 @@ def coverage(question: str, text: str, sources: Sources) -> float:
     return sum(rarity for word, rarity in rarities.items() if word in held) / total if total else 0.0
 
 
-def by_worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[tuple[int, float]]:
+def by_worth(question: str, chunk_ids: Sequence[int], sources: Retrievals) -> list[tuple[int, float]]:
     """Chunks with what each is worth, the best first, none twice, equals as they came."""
     distinct = list(dict.fromkeys(chunk_ids))
     valued = zip(distinct, worth(question, distinct, sources), strict=True)
@@ -139,7 +131,7 @@ class ReadEvidence:
         return self.covered >= COVERED_WITH_AGENT and self.left.q_value < self.left.threshold
 
 
-def evidence(question: str, chunk_ids: Sequence[int], sources: Sources) -> ReadEvidence:
+def evidence(question: str, chunk_ids: Sequence[int], sources: Retrievals) -> ReadEvidence:
     """What a memory comes to."""
     needed = sources.needed(question, chunk_ids)
     kept = tuple(chunk_ids) if needed is None else needed  # none: the agent takes nothing of them
@@ -153,7 +145,7 @@ def _agreement(one: BranchResult, candidates: Sequence[BranchResult]) -> float:
     return sum(plain_answer(other.answer) == plain_answer(one.answer) for other in others) / len(others)
 
 
-def _bearing(question: str, text: str, sources: Sources) -> str:
+def _bearing(question: str, text: str, sources: Retrievals) -> str:
     """A chunk's sentences that share most with the question, in order; the first where none shares any."""
     parts = list(sentences(text))
     scores = [coverage(question, part, sources) for part in parts]
@@ -210,7 +202,7 @@ class RuleAgents:
             Rewrite(f"{name} {rest}".strip(), how, f"rules: {name} stands in the question") for name in named
         ]
 
-    def _follow_ups(self, task: RewriteTask, sources: Sources) -> list[Rewrite]:
+    def _follow_ups(self, task: RewriteTask, sources: Retrievals) -> list[Rewrite]:
         """Chunk by chunk, the best first: new names, each with the question's words that the chunk lacks."""
         old_queries = plain(" ".join([task.question, *task.queries]))
         rewrites = []
@@ -274,7 +266,7 @@ class RuleAgents:
         return note, weighed, Cost()
 
     def _note(
-        self, question: str, chunk_ids: Sequence[int], sources: Sources
+        self, question: str, chunk_ids: Sequence[int], sources: Retrievals
     ) -> tuple[Note, tuple[Weighed, ...]]:
         valued = by_worth(question, chunk_ids, sources)
         falling = [chunk_id for chunk_id, _ in valued]
@@ -315,7 +307,7 @@ class RuleAgents:
     ) -> tuple[Verdict, str, Cost]:
         """Stops when the evidence is complete and the reader sure enough."""
         if not reading.answer:
-            return "continue", "rules: no answer, the match only repeats the question", Cost()
+            return "continue", "rules: no answer beyond the words of the question", Cost()
         held, confidence = evidence(question, note.chunk_ids, turn.sources), reading.confidence or 0.0
         if not held.is_complete:
             return "continue", f"rules: {_missing(held)}", Cost()

@@ -24,6 +24,7 @@ from core.base.metrics import jaccard
 from core.base.statistics import mean
 from core.corpus.index import Searchable
 from core.llm.protocol import Cost, LlmCancelled, LlmError
+from core.methods.bm25 import check_words
 from core.methods.sparc.agents import BranchResult, Rewrite, SparcAgents, Turn
 from core.methods.sparc.budget import Budget, OutOfBudget
 from core.methods.sparc.config import check_sparc_config, strongest_first
@@ -64,7 +65,9 @@ def run_sparc(
     retrievals.check(*config.strategies)
     if not len(corpus):
         raise BadRequest("there are no chunks to search; open a document that has text")
-    retrievals.prepare()  # here, so that chunks without a word are refused before the first event
+    retrievals.prepare()
+    if config.strategies == ("bm25",):
+        check_words(corpus)
     started = SparcStarted(question, agents.name, config, len(corpus))
     return _Run(agents, retrievals, cancelled, SparcTrace(started, events=(started,))).events()
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from core.base.errors import BadRequest
+from core.base.errors import BadRequest, first_problem
 from core.llm.protocol import Cost
 from core.methods.sparc.agents import BranchResult, RewriteTask
 from core.methods.sparc.events import (
@@ -268,12 +268,8 @@ class SparcTrace:
             )
         try:
             return fold_sparc(_EVENTS.validate_python(events))
-        except (ValidationError, ValueError) as error:
-            problem = (
-                error.errors(include_url=False, include_input=False)[0]["msg"]
-                if isinstance(error, ValidationError)
-                else str(error)
-            )
+        except ValueError as error:
+            problem = first_problem(error) if isinstance(error, ValidationError) else error
             raise BadRequest(
                 f"the trace of a SPARC run is damaged ({problem}); export the run again"
             ) from None

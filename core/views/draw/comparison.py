@@ -14,6 +14,7 @@ import numpy as np
 
 from core.answer.evidence import EvidenceAnswer
 from core.base.events import StepTaken, Trace
+from core.base.metrics import jaccard
 from core.base.types import Workspace
 from core.corpus.tiles import tile
 from core.corpus.words import content_words
@@ -24,7 +25,7 @@ from core.views.draw.tables import table
 from core.views.draw.trail import trail_table
 from core.views.draw.words import EXPLAIN, counted, step_class
 from core.views.ending import end_sentence, review_sentence
-from core.views.findings import Column, first_look_rank, found_by, looks, overlap, sets
+from core.views.findings import Column, first_look_rank, found_by, looks, sets
 from core.views.quotes import CARD, alone, choice_in, passage_in, quoted
 
 BARS = 160
@@ -362,7 +363,7 @@ def _overlaps(picks: Mapping[str, Sequence[int]]) -> Node:
 
 def _shared(first: Sequence[int], second: Sequence[int]) -> str:
     """Chunks that both found, and their share of those that either found."""
-    share, both = overlap(first, second), len({*first} & {*second})
+    share, both = jaccard(first, second), len({*first} & {*second})
     return f"{both}" if share is None else f"{both} ({share:.2f})"
 
 

@@ -8,7 +8,7 @@ from core.base.events import StepTaken, Trace
 from core.views.draw.answers import marked
 from core.views.draw.nodes import Node, chunk_link, h, sends
 from core.views.draw.words import EXPLAIN, counted, number, step_class
-from core.views.ending import end_sentence, review_sentence
+from core.views.ending import end_sentence, review_sentence, told_apart
 from core.views.quotes import Excerpt
 
 
@@ -81,4 +81,5 @@ def decision(trace: Trace, cursor: int) -> str:
         return end_sentence(trace)
     if cursor == 0 or threshold is None:
         return "Goes on: no stop threshold is set." if cursor else ""
-    return f"Goes on: best Q {trace.steps[cursor - 1].state_value:.2f} is not below {threshold:.2f}."
+    best, least = told_apart(trace.steps[cursor - 1].state_value, threshold)
+    return f"Goes on: best Q {best} is not below {least}."

@@ -110,17 +110,20 @@ def packed(numbers: np.ndarray) -> str:
     return base64.b64encode(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes()).decode("ascii")
 
 
-def colour_scale(first: np.ndarray, spec: CheckpointSpec | None) -> tuple[float, float]:
-    """Ends of a run's scale of Q: where Q of its checkpoint usually lies, else what the first look saw, (N,).
+def colour_scale(looks: Sequence[np.ndarray], spec: CheckpointSpec | None) -> tuple[float, float]:
+    """Ends of a run's scale of Q: where Q of its checkpoint usually lies, else what the first look saw, and
+    never less than what any of its looks (N,) saw.
 
     Where no choice changes Q, the scale ends at twice the best of the first look at most: the strip would be
     flat where Q of a checkpoint goes far beyond.
     """
-    least, most = float(np.nanmin(first)), float(np.nanmax(first))
-    lo, hi = (spec.q_range if spec else None) or (0.0, 1.2 * most)
+    seen = [look[np.isfinite(look)] for look in looks]
+    first = float(seen[0].max())
+    lo, hi = (spec.q_range if spec else None) or (0.0, 1.2 * first)
     if spec and not spec.reads_choices:
-        hi = min(hi, 2 * most)
-    return min(lo, least), max(hi, most, lo + 1e-6)
+        hi = min(hi, 2 * first)
+    ends = [float(end) for q_values in seen if q_values.size for end in (q_values.min(), q_values.max())]
+    return min(lo, *ends), max(hi, *ends, lo + 1e-6)
 
 
 def slopes(ruler: Sequence[Interval]) -> list[Slope]:

@@ -28,10 +28,10 @@ def counted(n: int, noun: str) -> str:
 def percent(share: float) -> str:
     """A share in whole per cent, never all of it while something is missing.
 
-    >>> percent(0.997), percent(0.004)
-    ('99 %', 'below 1 %')
+    >>> percent(0.997), percent(0.004), percent(0.29)
+    ('99 %', 'below 1 %', '29 %')
     """
-    return "below 1 %" if 0 < share < 0.01 else f"{int(100 * share)} %"
+    return "below 1 %" if 0 < share < 0.01 else f"{int(round(100 * share, 9))} %"
 
 
 def tenths(share: float) -> str:

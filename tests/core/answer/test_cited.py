@@ -196,7 +196,10 @@ def test_an_answer_survives_json() -> None:
     values = json.loads(json.dumps(answer.to_json()))
     assert CitedAnswer.from_json(values, answer.chunk_ids) == answer
     assert CitedAnswer.from_json(values, answer.chunk_ids[1:]) is None
-    for damage in ({"text": {}}, {"sentences": [{"text": "no citations"}]}, {"refused": ["one"]}):
+    deep: list[object] = []
+    for _ in range(10_000):
+        deep = [deep]
+    for damage in ({"text": deep}, {"sentences": [{"text": "no citations"}]}, {"refused": ["one"]}):
         assert CitedAnswer.from_json(values | damage, answer.chunk_ids) is None
 
 

@@ -73,6 +73,8 @@ def test_a_long_question_and_a_huge_passage_are_cut() -> None:
     assert windows[0].n_question == QUESTION_TOKENS + 2
     assert max(int(window.ends.max()) for window in windows) <= MOST_CHARACTERS
     assert all(set(window.passages.tolist()) <= {NOWHERE, 0} for window in windows)
+    small = read_windows(TOKENIZER, "why " * 500, ["Anna hid it."], 32)
+    assert [said(window, ["Anna hid it."]) for window in small] == [["Anna", "hid", "it", "."]]
 
 
 @given(st.lists(st.text(max_size=60), max_size=5), st.text(max_size=40))

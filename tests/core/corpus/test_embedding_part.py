@@ -44,11 +44,6 @@ Asked = tuple[Opened, list[tuple[Embedded, Trace]]]
 
 
 @pytest.fixture(scope="module")
-def agent(agents: dict[str, Agent]) -> Agent:
-    return agents["relative10"]
-
-
-@pytest.fixture(scope="module")
 def opened(agent: Agent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
     """A text of three parts, asked each time that there was more of it."""
     runs: list[tuple[Embedded, Trace]] = []

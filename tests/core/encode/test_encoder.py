@@ -14,15 +14,9 @@ from core.base.errors import BadRequest
 from core.encode.checkpoint import CheckpointSpec, find_base, write_spec
 from core.encode.encoder import DualEncoder, compute_dtype
 from core.encode.packaged import MINILM
-from core.methods.qrag.agent import Agent
 
 WORDS = ["mary", "john", "milk", "garden", "river", "night", "captain", "zzz", "."]
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=300).map(" ".join)
-
-
-@pytest.fixture(scope="module")
-def encoder(agents: dict[str, Agent]) -> DualEncoder:
-    return agents["none"].encoder
 
 
 def test_batches_sorted_by_length_change_nothing(encoder: DualEncoder) -> None:

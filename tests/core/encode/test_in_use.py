@@ -48,6 +48,14 @@ def test_who_asks_while_it_is_in_use_gets_the_same(
         }
 
 
+def test_a_folder_that_can_not_be_looked_into_is_left_to_whoever_loads_it(
+    encoders: InUse[DualEncoder],
+) -> None:
+    """So is one of whose folders some go meanwhile."""
+    with pytest.raises(BadCheckpoint, match=r"no readable qrag\.json \(File name too long\)"):
+        encoders.get(Path("x" * 300), CPU)
+
+
 def test_threads_that_ask_at_once_load_it_once(encoders: InUse[DualEncoder], folder: Path) -> None:
     with ThreadPoolExecutor(4) as threads:
         assert (

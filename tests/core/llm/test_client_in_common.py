@@ -1,25 +1,14 @@
-"""The stand-in, and what it shares with every client."""
+"""What every client shares."""
 
 from __future__ import annotations
 
 import pytest
 
-from core.llm.draft import Draft
 from core.llm.probe import Greeting, probe
-from core.llm.protocol import LlmCancelled, LlmError, Message, UnfitReply
+from core.llm.protocol import LlmError, Message, UnfitReply
 from tests.core.llm.scripted import ScriptedLlm
 
 ASKED = [Message("user", "Is it so?")]
-
-
-def test_replies_come_from_a_queue_and_then_no_more() -> None:
-    llm = ScriptedLlm(["Yes, it is.", "No."])
-    draft = Draft()
-    assert llm.chat(ASKED, draft=draft).text == "Yes, it is." == draft.text
-    assert llm.chat(ASKED).text == "No."
-    with pytest.raises(LlmError, match="the script of scripted has no reply left"):
-        llm.chat(ASKED)
-    assert llm.calls == [tuple(ASKED)] * 3
 
 
 def test_a_function_sees_the_conversation_and_its_complaints() -> None:
@@ -49,6 +38,7 @@ def test_replies_that_came_to_nothing_are_counted() -> None:
         sum(-(-n // 4) for n in asked),
     )
     assert spent.milliseconds > 0
+    assert [messages[-1].content.count("fits this JSON schema") for messages in llm.calls] == [1, 1]
 
     gone = ScriptedLlm(["Well, no."])
     with pytest.raises(LlmError, match="no reply left") as failed:
@@ -56,10 +46,3 @@ def test_replies_that_came_to_nothing_are_counted() -> None:
     assert (failed.value.spent.calls, failed.value.spent.completion_tokens) == (2, 3), (
         "the first reply was there, whatever became of the second"
     )
-
-
-def test_it_can_be_cancelled() -> None:
-    draft = Draft()
-    with pytest.raises(LlmCancelled):
-        ScriptedLlm(["one two three"]).chat(ASKED, draft=draft, cancelled=lambda: "two" in draft.text)
-    assert draft.text == "one two"

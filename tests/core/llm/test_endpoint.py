@@ -346,6 +346,7 @@ def test_a_wrong_object_is_complained_of_once(server: LlmServer, llm: EndpointLl
     assert second.messages[:2] == first.messages
     assert second.messages[2] == {"role": "assistant", "content": '{"ready": "perhaps", "why": ""}'}
     assert "ready: Input should be a valid boolean" in second.messages[3]["content"]
+    assert second.messages[3]["content"].count("fits this JSON schema") == 1
 
 
 @pytest.mark.parametrize(
@@ -461,9 +462,10 @@ def test_a_packing_that_may_burst_is_not_unpacked(server: LlmServer, llm: Endpoi
 
 
 def test_a_name_that_nobody_knows_is_told_in_a_sentence() -> None:
-    llm = connect("http://models.example", "tiny", reach=Reach(look_up=resolver()), patience=QUICK)
-    with pytest.raises(LlmError, match=r"^tiny at models.example has a host name that nobody knows, 3 times"):
-        llm.chat(ASKED)
+    for host, reach in (("models.example", Reach(look_up=resolver())), ("models..example", Reach())):
+        llm = connect(f"http://{host}", "tiny", reach=reach, patience=QUICK)
+        with pytest.raises(LlmError, match=rf"^tiny at {host} has a host name that nobody knows, 3 times"):
+            llm.chat(ASKED)
 
 
 def test_strangers_reach_listed_hosts_only() -> None:

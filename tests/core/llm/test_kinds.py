@@ -176,6 +176,12 @@ TEXT = (
     ),
     Kind("nothing", (stream(),), error="replied with nothing"),
     Kind(
+        "words alone",
+        (Answers(200, "It works!", "text/plain"),) * 3,
+        error="broke off without a reply; check the address, 3 times",
+        n_requests=3,
+    ),
+    Kind(
         "an error as an object",
         (Answers(200, '{"object": "error", "message": "no such model", "code": 40401}'),),
         error=r"\(no such model\)",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from core.base.errors import BadCheckpoint
+from core.base.errors import BadCheckpoint, BadRequest
 from core.llm.draft import Draft
 from core.llm.probe import Greeting, probe
 from core.llm.protocol import LlmCancelled, LlmError, Message, NotAnswered, Sampling, UnfitReply
@@ -59,6 +59,8 @@ def test_sampling_is_decided_by_its_seed_and_leaves_others_alone(llm: LocalLlm) 
     before = torch.random.get_rng_state()
     warm = [llm.chat(ASKED, Sampling(temperature=1.0, max_tokens=20, seed=seed)).text for seed in (1, 1, 2)]
     assert warm[0] == warm[1] != warm[2]
+    cold = [llm.chat(ASKED, Sampling(temperature=t, max_tokens=20, seed=1)).text for t in (0.0, 1e-300)]
+    assert cold[0] == cold[1]
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
@@ -127,6 +129,8 @@ def test_what_is_no_model_or_lacks_weights_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(BadCheckpoint, match="'no/such-model' is no local folder"):
         LocalLlm("no/such-model")
+    with pytest.raises(BadRequest, match="the language model's name has 300 characters"):
+        LocalLlm("x" * 300)
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadCheckpoint, match="empty is no language model that transformers loads"):
         LocalLlm(str(tmp_path / "empty"))

@@ -36,6 +36,10 @@ def test_every_method_says_why_it_ended(method: str, reason: StopReason, sentenc
     assert end_sentence(ended(method, reason)) == sentence
 
 
+def test_what_was_refused_is_told_from_what_it_had_to_be_worth() -> None:
+    assert end_sentence(ended("qrag", "threshold", 0.498)) == "Nothing left is worth 0.500: best Q is 0.498."
+
+
 def test_a_run_that_took_every_chunk_says_so() -> None:
     whole = ended("qrag", "budget")
     alone = replace(whole, started=replace(whole.started, n_chunks=1))

@@ -171,7 +171,10 @@ def test_stops_are_stacked_under_the_threshold_that_is_looked_at() -> None:
 
 
 def test_runs_are_lines_that_end_hollow_where_the_agent_refused() -> None:
-    first, second = curves_figure([("1. <b>who</b>", (0.9, 0.5), 0.1), ("2. %{x}", (0.7,), None)]).data
+    two = curves_figure([("1. <b>who</b>", (0.9, 0.5), 0.1), ("2. %{x}", (0.7,), None)])
+    first, second = two.data
+    many = curves_figure([(str(run), (0.5,), None) for run in range(12)])
+    assert many.layout.height >= two.layout.height + 10 * 18, "a line of text each name"
     assert (first.name, list(first.x), list(first.y)) == (
         "1. &lt;b&gt;who&lt;/b&gt;",
         [1, 2, 3],

@@ -14,6 +14,7 @@ from core.base.events import RunStarted, StepScores, StepTaken, Trace, fold
 from core.methods.qrag.agent import Agent
 from core.views.trail import Standing, Trail, gold_trails
 from tests.core.conftest import CorpusOf
+from tests.core.views.greedy import trace_of
 
 CHUNKS = [
     f"{name} went to the {place} ."
@@ -54,16 +55,8 @@ def test_the_choice_after_the_best_place_is_the_one_that_lost_it(
 def test_places_are_those_of_a_stable_sort_behind_what_was_taken(
     rows: list[list[float]], forbidden: set[int]
 ) -> None:
-    trace = Trace(
-        RunStarted("where ?", "qrag", "", 6, EpisodeConfig(step_budget=4, forbidden=tuple(forbidden)))
-    )
+    trace = trace_of(*rows, forbidden=tuple(forbidden))
     left = [i for i in range(6) if i not in forbidden]
-    for step, row in enumerate(rows, start=1):
-        best = max((i for i in left if i not in trace.chosen), key=lambda i: row[i])
-        scores = StepScores(np.array(row, np.float32), None)
-        trace = trace.with_event(
-            StepTaken(step, best, row[best], 1.0, row[best], None, "", 0.0, scores=scores)
-        )
     for chunk_id, found in enumerate(gold_trails(trace, range(6))):
         assert found.found_at == (trace.chosen.index(chunk_id) + 1 if chunk_id in trace.chosen else None)
         for look, (standing, row) in enumerate(zip(found.standings, rows, strict=True)):

@@ -32,8 +32,8 @@ CONTEXT_TOKENS = 8_192
 """Of prompt and reply together, unless somebody knows better."""
 _REPLY_SHARE = 4
 """At most one token in so many of the context is kept for the reply."""
-_AROUND_CHUNK = 40
-"""Characters of the marks around a chunk."""
+_AROUND_CHUNK = 10
+"""Tokens of the marks around a chunk."""
 _MARKS = Marks("chunk", "document", "question")
 
 Shown = Mapping[int, Sequence[int]]
@@ -119,7 +119,7 @@ def set_prompt(
     scores, forbidden = hybrid_scores(encoder, query, corpus), {*config.forbidden}
     ranked = [i for i in np.argsort(-scores, kind="stable").tolist() if i not in forbidden]
     bare = messages(query, {}, None, config.step_budget, True)
-    fixed = context_tokens // _REPLY_SHARE + estimated_tokens(sum(len(one.content) for one in bare))
+    fixed = context_tokens // _REPLY_SHARE + estimated_tokens(*(one.content for one in bare))
     read = fitting(ranked, corpus.text, context_tokens - fixed)
     if not read:
         raise BadRequest(
@@ -148,12 +148,12 @@ def unread(trace: Trace) -> str:
     seen = trace.scores_at(1)
     if trace.started.method != RESRAG_LLM or seen is None:
         return ""
-    n = trace.started.n_chunks
-    n_unread = int(np.count_nonzero(seen.q_values == UNREAD)) - len({*trace.started.config.forbidden})
-    if n_unread <= 0:
+    n = trace.started.n_chunks - len({*trace.started.config.forbidden})
+    n_read = int(np.count_nonzero(seen.q_values != UNREAD))
+    if n_read >= n:
         return ""
     return (
-        f"the language model read {n - n_unread:,} of {n:,} chunks, those nearest to the question: no more"
+        f"the language model read {n_read:,} of {n:,} chunks, those nearest to the question: no more"
         " fit its context; open fewer documents, or raise --llm-context by command"
     )
 
@@ -164,11 +164,11 @@ def fitting(ranked: Sequence[int], text_of: Callable[[int], str], room: int) -> 
     >>> fitting([2, 0, 1], ["x" * 40, "y" * 4000, "z"].__getitem__, 40)
     [2, 0]
     """
-    read, least = [], estimated_tokens(_AROUND_CHUNK)
+    read = []
     for chunk_id in ranked:
-        if room < least:
+        if room < _AROUND_CHUNK:
             break
-        spent = estimated_tokens(len(text_of(chunk_id)) + _AROUND_CHUNK)
+        spent = _AROUND_CHUNK + estimated_tokens(text_of(chunk_id))
         if spent <= room:
             read.append(chunk_id)
             room -= spent

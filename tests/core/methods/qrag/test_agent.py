@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.config import EpisodeConfig
-from core.base.errors import BadRequest
+from core.base.errors import BadCheckpoint, BadRequest
 from core.base.events import Event, StepTaken, Stopped, Trace, fold
 from core.corpus.index import Corpus
+from core.corpus.opening import index_of
 from core.corpus.words import words_of
 from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
@@ -34,11 +35,6 @@ CHUNKS = [
     "mary went to the kitchen .",
 ]
 QUERY = "where is the milk ?"
-
-
-@pytest.fixture(scope="module")
-def agent(agents: dict[str, Agent]) -> Agent:
-    return agents["relative10"]
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +222,7 @@ def test_the_state_reads_chunks_in_document_order_or_order_of_choice(
             assert backward.tokens.ids == [agent.encoder.tokenizer.cls_id, *inner]
 
 
-def test_bad_requests_come_before_the_first_event(agent: Agent, corpus: Corpus, corpus_of: CorpusOf) -> None:
+def test_what_can_not_be_run_is_told_in_a_sentence(agent: Agent, corpus: Corpus, corpus_of: CorpusOf) -> None:
     for config, words in [
         (EpisodeConfig(step_budget=10), "step budget 10 is above 9"),
         (EpisodeConfig(forbidden=(9,)), "chunk 9 does not exist"),
@@ -246,6 +242,9 @@ def test_bad_requests_come_before_the_first_event(agent: Agent, corpus: Corpus, 
     ]:
         with pytest.raises(BadRequest, match=words):
             next(agent.run(query, corpus, EpisodeConfig()))
+    broken = Corpus(corpus.workspace, index_of(agent.encoder, np.full((9, corpus.index.dim), np.nan)))
+    with pytest.raises(BadCheckpoint, match=r"the Q-values of .* are no numbers, since its weights"):
+        list(agent.run(QUERY, broken, EpisodeConfig()))
     many = corpus_of(agent.encoder, [f"chunk {i}" for i in range(300)])
     most = agent.encoder.max_state_chunks
     with pytest.raises(BadRequest, match=f"above {most}"):

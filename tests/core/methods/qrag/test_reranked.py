@@ -297,7 +297,7 @@ def test_a_reranker_that_can_t_be_used_is_one_sentence(folder: Path, tmp_path: P
     ):
         _ = DualEncoder(broken, "cpu").reranker
     head.unlink()
-    with pytest.raises(BadCheckpoint, match=r"head\.safetensors of the reranker is missing"):
+    with pytest.raises(BadCheckpoint, match=r"head\.safetensors is missing in the reranker of checkpoint"):
         DualEncoder(broken, "cpu")
     with pytest.raises(ValidationError, match="read no positions"):
         CheckpointSpec(name="x", trained=True, rerank_weight=0.2, position_kind="relative")

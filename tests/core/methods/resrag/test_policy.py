@@ -59,7 +59,7 @@ def test_damaged_policies(tmp_path: Path) -> None:
             lambda: card.write_text(json.dumps(values | {"hidden": 6})),
             r"head\.safetensors of policy .* does not fit",
         ),
-        (lambda: card.write_text("{}"), r"resrag\.json of .*: name Field required"),
+        (lambda: card.write_text("{}"), r"resrag\.json of .*: name: Field required"),
         (card.unlink, r"holds no readable resrag\.json"),
         (
             lambda: card.write_text(json.dumps(values)) and weights.write_bytes(b"no"),

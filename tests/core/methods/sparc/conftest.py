@@ -103,7 +103,7 @@ class RoleLlm(ScriptedLlm):
     def _complete(self, ask: Ask) -> Reply:
         """A server that is bound to a schema writes its fields in their order: it has to be the prompt's."""
         if ask.schema is not None and role_of(ask.messages) != "set":
-            told = ask.messages[-1].content.rpartition("Reply with a JSON object")[2]
+            told = ask.messages[1].content.rpartition("Reply with a JSON object")[2]
             places = [told.index(f'"{name}"') for name in ask.schema.model_fields]
             assert places == sorted(places), told
         return super()._complete(ask)

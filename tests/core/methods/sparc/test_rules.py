@@ -144,7 +144,7 @@ NOTHING_LEFT, SOMETHING_LEFT = Remaining(3, 0.1, 0.3), Remaining(3, 0.4, 0.3)
         ),
         ("Quillmarsh", CONFIDENT_WHEN_COMPLETE - 0.01, NOTHING_LEFT, "continue", "less than"),
         ("Quillmarsh", 0.99, SOMETHING_LEFT, "continue", "would still take chunk 3"),
-        ("", 0.99, NOTHING_LEFT, "continue", "no answer"),
+        ("", 0.99, NOTHING_LEFT, "continue", "no answer beyond the words of the question"),
     ],
 )
 def test_it_stops_when_the_evidence_is_complete_and_the_reader_sure_enough(

@@ -12,6 +12,7 @@ import pytest
 from core.base.errors import BadRequest
 from core.corpus.index import Corpus
 from core.llm.protocol import Cost, LlmError, Message
+from core.methods.qrag.agent import Agent
 from core.methods.sparc.build import build_agents
 from core.methods.sparc.events import (
     Answered,
@@ -30,6 +31,7 @@ from core.methods.sparc.events import (
 from core.methods.sparc.retrievals import Retrievals
 from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import SparcTrace, fold_sparc
+from tests.core.conftest import CorpusOf
 from tests.core.methods.sparc.conftest import (
     FIRST_HOP,
     QUESTION,
@@ -282,6 +284,19 @@ def test_the_plain_question_is_asked_once_with_each_strategy(story: Corpus) -> N
     assert [(one.query.query, one.query.strategy) for one in first.branches] == [(QUESTION, "bm25")]
     assert (first.started.cost, first.branches[0].noted.before) == (Cost(), Note())
     assert len(second.branches) == 2
+
+
+def test_words_are_looked_for_where_there_are_some(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+    encoder = agents["none"].encoder
+    signs = corpus_of(encoder, ["...", "?", "!"])
+    config = replace(LEXICAL, width=3, depth=1, strategies=("bm25", "qrag"), first_round="question")
+    events = run_sparc(
+        QUESTION, signs, build_agents(None, KnowingReader({})), Retrievals(signs, agent=encoder), config
+    )
+    found = [len(branch.chunks) for branch in fold_sparc(events).rounds[0].branches]
+    assert found == [2, 0]
+    with pytest.raises(BadRequest, match="no chunk of the document holds a word"):
+        run_sparc(QUESTION, signs, build_agents(None, KnowingReader({})), Retrievals(signs), LEXICAL)
 
 
 def test_what_can_t_be_run_is_refused_at_the_door(story: Corpus) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import isotonic_regression
 
 from core.corpus.tiles import Mode, best_chunks, column_starts, run_map, salience, tile
 from core.methods.qrag.policy import probabilities
@@ -94,6 +93,7 @@ PROGRAM = f"""(async () => {{
     spreads: given.spreads.map((each) => numbers.spread(...each)), ticks: given.ticks.map((each) => numbers.ticks(...each)),
     words: given.words.map(numbers.shown), fitted: given.fitted.map((each) => numbers.fitted(...each)), ramp: numbers.ramp([[0, 0, 0], [255, 100, 0]]),
     rows: given.rows.map(marks.rowHeight),
+    reading: offline.readingOf(52, given.run.value, new Map([48, 50, 52, 53].map((chunk) => [chunk, ["", `text ${{chunk}}`]]))),
   }};
   const plain = (_, each) => (ArrayBuffer.isView(each) ? [...each] : typeof each === "number" && !Number.isFinite(each) ? String(each) : each);
   return JSON.stringify(answers, plain);
@@ -151,6 +151,12 @@ def test_run_map_and_facts(answers: Any) -> None:
     assert facts["rho"] == pytest.approx(np.interp(60, [40, N - 1], [10, 19]))
 
 
+def test_a_chunk_is_read_in_its_own_document_and_what_is_left_out_is_said(answers: Any) -> None:
+    _, (_, _, spans) = answers["reading"]
+    texts = [span if isinstance(span, str) else span[2][-1] for span in spans]
+    assert "".join(texts) == "text 50  […] text 52 text 53  […] "
+
+
 def test_an_entry_begins_where_a_column_does(answers: Any) -> None:
     for (lo, hi, width), starts, entries in zip(RANGES, answers["starts"], answers["entries"], strict=True):
         first, last = math.floor(lo), math.ceil(hi)
@@ -160,6 +166,8 @@ def test_an_entry_begins_where_a_column_does(answers: Any) -> None:
 
 
 def test_pins_move_as_little_as_possible(answers: Any) -> None:
+    from scipy.optimize import isotonic_regression  # takes a while: not for every worker that collects
+
     for (centres, gap, lo, hi), places in zip(SPREADS, answers["spreads"], strict=True):
         step = min(gap, (hi - lo) / max(1, len(centres) - 1))
         by = np.arange(len(centres)) * step
