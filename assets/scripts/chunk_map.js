@@ -132,8 +132,7 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   /** @param {number[]} chunks @param {string[]} texts */
   function list(chunks, texts) {
     part("chunkmap-list").replaceChildren(...chunks.map((chunk, i) => {
-      const [item, button] = [made("li", ""), made("button", texts[i])];
-      button.className = "qx-link";
+      const [item, button] = [made("li", ""), made("button", texts[i], "qx-link")];
       button.title = `Open chunk ${whole(chunk)}`;
       button.onclick = () => actions.open(chunk);
       item.append(button);
@@ -262,15 +261,17 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   }, { passive: false });
   canvas.addEventListener("dblclick", () => zoom(0));
   canvas.addEventListener("pointerdown", (event) => {
-    if (event.button === 0) held = [event.offsetX, event.offsetY];
+    if (event.button !== 0 || !event.isPrimary) return; // a second finger would throw it to and fro
+    held = [event.offsetX, event.offsetY];
     moved = false;
   });
   for (const end of /** @type {const} */ (["pointerup", "pointercancel"])) canvas.addEventListener(end, () => (held = null));
   canvas.addEventListener("pointermove", (event) => {
+    if (!event.isPrimary) return undefined;
     const map = current();
     if (map && held && map.seen[2] > 1) {
       const by = [event.offsetX - held[0], event.offsetY - held[1]];
-      if (!moved && Math.hypot(...by) < LEAST_DRAG) return;
+      if (!moved && Math.hypot(...by) < LEAST_DRAG) return undefined;
       if (!moved) canvas.setPointerCapture(event.pointerId);
       show(map, panned(sizeOf(canvas, map.seen), by), moved);
       [moved, held] = [true, [event.offsetX, event.offsetY]];
@@ -278,7 +279,7 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
     }
     const chunk = meant(event);
     canvas.style.cursor = chunk === null ? "default" : "pointer";
-    actions.point(chunk, event);
+    return actions.point(chunk, event);
   });
   canvas.addEventListener("pointerleave", actions.leave);
   canvas.addEventListener("click", (event) => {

@@ -1,6 +1,6 @@
 // The picture of the map: density of the chunks that have no point, points with the strip's colours, the agent's path, and who is nearest to a place.
 
-import { drawHead, ring, ringSupport } from "./strip_marks.js";
+import { cross, drawHead, ring, ringSupport } from "./strip_marks.js";
 import { brush, line, surface } from "./strip_surface.js";
 
 const SIDE = 65535; // of the places
@@ -202,12 +202,8 @@ export function drawChunkMap(canvas, size, view, map, picture, colours) {
   s.ctx.drawImage(picture, 0, 0, size.width, size.height);
   const at = (/** @type {number} */ chunk) => placeOf(size, map.places, chunk);
   for (const chunk of value.gold) ringSupport(s, value, chunk, at(chunk)[0], at(chunk)[1], 5, colours);
+  for (const chunk of value.forbidden) cross(s, at(chunk)[0], at(chunk)[1], colours);
   s.ctx.lineWidth = 2;
-  for (const chunk of value.forbidden) {
-    const [x, y] = at(chunk);
-    line(s, x - 4, y - 4, x + 4, y + 4, colours.warn);
-    line(s, x - 4, y + 4, x + 4, y - 4, colours.warn);
-  }
   const pins = placedPins(size, value.chosen, map.places).sort((a, b) => a.step - b.step);
   pins.slice(1).forEach((pin, i) => line(s, pins[i].head[0], pins[i].head[1], pin.head[0], pin.head[1], colours.pin(pin), pin.step > value.look ? [2, 3] : []));
   s.ctx.lineWidth = 1;

@@ -1,7 +1,7 @@
 // A page of runs without a server: its numbers lie in the page.
 
 import { around, needed } from "./elements.js";
-import { localServer, looksOf } from "./offline_numbers.js";
+import { localServer, looksOf, readingOf } from "./offline_numbers.js";
 import { strip } from "./strip.js";
 import { go, lightUp, tree } from "./tree.js";
 
@@ -29,29 +29,6 @@ function component(value) {
 
 /** @param {string} id */
 const $ = (id) => needed(document.getElementById(id), id);
-
-// The chunk in its place, as far as its neighbours' texts are here.
-/** @param {number} chunk @param {ReadingValue} value @param {Texts} texts */
-function readingOf(chunk, value, texts) {
-  const pins = new Map(value.chosen.map((pin) => [pin.chunk_id, pin]));
-  const title = value.documents.findLast((part) => part.first_chunk <= chunk)?.title || "";
-  const [heading] = texts.get(chunk) || [""];
-  const where = [title, heading].filter(Boolean).join(" › ");
-  const name = `chunk ${chunk.toLocaleString("en-US")} of ${value.n_chunks.toLocaleString("en-US")}`;
-  const said = pins.get(chunk)?.said || value.nobody;
-  const crumb = ["div", { class: "qx-crumb" }, [["span", {}, [where]], ["span", { class: "qx-mut" }, [name]], ...(said ? [["span", { class: "qx-sm" }, [said]]] : [])]];
-  if (!texts.has(chunk)) return [crumb, ["p", { class: "qx-empty" }, ["The text of this chunk is not in this page."]]];
-  const spans = [];
-  for (let i = chunk - 6; i <= chunk + 6; i++) {
-    const [, text] = texts.get(i) || [];
-    if (text === undefined) continue;
-    const pin = pins.get(i);
-    const kinds = ["qx-chunk", ...(pin ? ["qx-chosen", pin.kind || `qx-c${((pin.step - 1) % 8) + 1}`] : []), ...(value.gold.includes(i) ? ["qx-gold"] : []), ...(i === chunk ? ["qx-marked"] : [])];
-    const sign = pin ? [["span", { class: "qx-pin" }, [pin.name || String(pin.step)]]] : [];
-    spans.push(["span", { class: kinds.join(" "), "data-act": "open", "data-arg": String(i), "data-show": i === chunk }, [...sign, text]], " ");
-  }
-  return [crumb, ["div", { class: "qx-read", tabindex: "0", role: "region", "aria-label": "Document text" }, spans]];
-}
 
 function followTheme() {
   const dark = matchMedia("(prefers-color-scheme: dark)");

@@ -1,5 +1,5 @@
 // What the strip asks of a server (app/components/strip.py), answered from the numbers of one run by the same rules: columns as in
-// core/corpus/tiles.py, rank and probability as in app/pages/explore/strip_source.py.
+// core/corpus/tiles.py, rank and probability as in app/pages/explore/strip_source.py. And a chunk in its place, from the texts of the page.
 
 // Bytes of one significance lie together.
 /** @param {ArrayBuffer} planes @param {number} n_looks */
@@ -112,4 +112,36 @@ export function localServer(run, looks, texts) {
     },
   };
   return server;
+}
+
+const LEFT_OUT = " […] ";
+
+// The chunk in its place in its document, as far as its neighbours' texts are here.
+/** @param {number} chunk @param {ReadingValue} value @param {Texts} texts */
+export function readingOf(chunk, value, texts) {
+  const pins = new Map(value.chosen.map((pin) => [pin.chunk_id, pin]));
+  const at = value.documents.findLastIndex((part) => part.first_chunk <= chunk);
+  const title = value.documents[at]?.title || "";
+  const [heading] = texts.get(chunk) || [""];
+  const where = [title, heading].filter(Boolean).join(" › ");
+  const name = `chunk ${chunk.toLocaleString("en-US")} of ${value.n_chunks.toLocaleString("en-US")}`;
+  const said = pins.get(chunk)?.said || value.nobody;
+  const crumb = ["div", { class: "qx-crumb" }, [["span", {}, [where]], ["span", { class: "qx-mut" }, [name]], ...(said ? [["span", { class: "qx-sm" }, [said]]] : [])]];
+  if (!texts.has(chunk)) return [crumb, ["p", { class: "qx-empty" }, ["The text of this chunk is not in this page."]]];
+  /** @type {TreeNode[]} */
+  const spans = [];
+  const [first, end] = [value.documents[at]?.first_chunk ?? 0, value.documents[at + 1]?.first_chunk ?? value.n_chunks];
+  for (let i = Math.max(first, chunk - 6); i < Math.min(end, chunk + 7); i++) {
+    const [, text] = texts.get(i) || [];
+    if (text === undefined) {
+      if (spans.at(-1) !== LEFT_OUT) spans.push(LEFT_OUT);
+      continue;
+    }
+    const pin = pins.get(i);
+    const kinds = ["qx-chunk", ...(pin ? ["qx-chosen", pin.kind || `qx-c${((pin.step - 1) % 8) + 1}`] : []), ...(value.gold.includes(i) ? ["qx-gold"] : []), ...(i === chunk ? ["qx-marked"] : [])];
+    /** @type {TreeNode[]} */
+    const sign = pin ? [["span", { class: "qx-pin" }, [pin.name || String(pin.step)]]] : [];
+    spans.push(["span", { class: kinds.join(" "), "data-act": "open", "data-arg": String(i), "data-show": i === chunk }, [...sign, text]], " ");
+  }
+  return [crumb, ["div", { class: "qx-read", tabindex: "0", role: "region", "aria-label": "Document text" }, spans]];
 }

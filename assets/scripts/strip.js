@@ -7,8 +7,8 @@ import { debounced, makeData, throttled } from "./strip_data.js";
 import { drawLens, drawOverview } from "./strip_draw.js";
 import { listenToKeys, listenToLens, listenToMap, listenToOverview } from "./strip_input.js";
 import { drawMap, drawRuler, pictureOf } from "./strip_marks.js";
-import { decodeTile, entryOf, fitted, makeScale, shown, unpack, whole } from "./strip_numbers.js";
-import { fillHeader, fillKey, fillLegends, fillReadout, fillTable, fillTip, lookName, made, placeTip } from "./strip_panels.js";
+import { counted, decodeTile, entryOf, fitted, makeScale, shown, unpack, whole } from "./strip_numbers.js";
+import { fillHeader, fillKey, fillLegends, fillReadout, fillTable, fillTip, lookName, made, placeTip, showLook } from "./strip_panels.js";
 import { EDGE, GUTTER, readColours } from "./strip_surface.js";
 
 const TABLE_PAGE = 20;
@@ -48,6 +48,7 @@ export function strip(element, props, trigger, watch, server) {
   const data = makeData(server, (sentence) => {
     part("note").textContent = sentence;
     part("note").hidden = !sentence;
+    if (sentence) root.setAttribute("aria-busy", "false");
   });
   /** @param {StripValue} value @param {number} look */
   const stateOf = (value, look) => [value.token, ...value.chosen.filter((pin) => pin.step < look).map((pin) => pin.chunk_id)].join(",");
@@ -272,11 +273,11 @@ export function strip(element, props, trigger, watch, server) {
     fillHeader(part, view, actions);
     part("play").hidden = lastChoice() < 2 || reducedMotion.matches;
     fillKey(part("key"), value);
-    part("overview").setAttribute("aria-label", `Overview of all ${whole(value.n_chunks)} chunks`);
-    part("lens").setAttribute("aria-label", `${value.score_name} of ${whole(value.n_chunks)} chunks at ${lookName(value, value.look)}. ` +
+    part("overview").setAttribute("aria-label", `Overview of all ${counted(value.n_chunks, "chunk")}`);
+    part("lens").setAttribute("aria-label", `${value.score_name} of ${counted(value.n_chunks, "chunk")} at ${lookName(value, value.look)}. ` +
       "Arrow keys move the cursor, Enter opens the chunk, plus and minus zoom.");
-    part("ruler").setAttribute("aria-label", `Positions in ${value.intervals.length} intervals`);
-    part("map").setAttribute("aria-label", `Run map: ${value.score_name} along the document, a row for each of ${value.n_looks} steps`);
+    part("ruler").setAttribute("aria-label", `Positions in ${counted(value.intervals.length, "interval")}`);
+    part("map").setAttribute("aria-label", `Run map: ${value.score_name} along the document, a row for each of ${counted(value.n_looks, "step")}`);
     load();
     loadTable();
     chunkMap?.refresh();
@@ -347,6 +348,7 @@ export function strip(element, props, trigger, watch, server) {
   // Also tells when a hidden tab is shown: its canvases have no size before.
   new ResizeObserver(() => {
     if (!view.value.n_chunks || !part("plot").clientWidth) return;
+    showLook(part("looks"));
     paint();
     loadSoon();
     loadMap();

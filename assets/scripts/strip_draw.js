@@ -160,7 +160,7 @@ function drawDocuments(s, view, at, top, height, colours) {
 /** @param {Surface} s @param {View} view @param {Placer} at @param {Colours} colours */
 function drawAxis(s, view, at, colours) {
   const y = LENS.pins + LENS.plot + LENS.marks + LENS.axis / 2 + 1;
-  const count = Math.max(2, Math.floor((s.right - s.left) / 110));
+  const count = Math.max(3, Math.floor((s.right - s.left) / 110)); // of fewer, rounding may leave but one
   let free = 0;
   for (const chunk of ticks(view.lo, Math.min(view.hi, view.value.n_chunks - 1), count, 1)) {
     const words = whole(chunk);

@@ -157,13 +157,14 @@ export function listenToOverview(canvas, view, actions) {
   };
 
   canvas.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0 || drag) return;
+    if (event.button !== 0 || !event.isPrimary) return;
     const x = place.x(event);
     drag = { kind: kindAt(x), x, from: chunkAt(x), lo: view.lo, hi: view.hi, moved: false };
     canvas.setPointerCapture(event.pointerId);
   });
 
   canvas.addEventListener("pointermove", (event) => {
+    if (!event.isPrimary) return;
     const x = place.x(event);
     if (!drag) {
       canvas.style.cursor = { lo: "ew-resize", hi: "ew-resize", window: "grab", new: "crosshair" }[kindAt(x)];

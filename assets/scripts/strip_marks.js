@@ -77,12 +77,13 @@ export function ringSupport(s, value, chunk, x, y, radius, colours) {
   s.ctx.setLineDash([]);
 }
 
-/** @param {Surface} s @param {number} x @param {number} y @param {number} radius @param {string} colour */
-function disc(s, x, y, radius, colour) {
-  s.ctx.fillStyle = colour;
-  s.ctx.beginPath();
-  s.ctx.arc(x, y, radius, 0, 7);
-  s.ctx.fill();
+// On what may never be chosen.
+/** @param {Surface} s @param {number} x @param {number} y @param {Colours} colours */
+export function cross(s, x, y, colours) {
+  s.ctx.lineWidth = 2;
+  line(s, x - 4, y - 4, x + 4, y + 4, colours.warn);
+  line(s, x - 4, y + 4, x + 4, y - 4, colours.warn);
+  s.ctx.lineWidth = 1;
 }
 
 // In the overview every choice has its line; those outside the lens also their number, which the lens can't show.
@@ -108,15 +109,9 @@ export function drawMarks(s, view, at, colours) {
   const y = LENS.pins + LENS.plot + LENS.marks / 2 + 1;
   const inside = (/** @type {number} */ chunk) => chunk + 1 > view.lo && chunk < view.hi;
   for (const chunk of view.value.gold.filter(inside)) ringSupport(s, view.value, chunk, at(chunk + 0.5), y, 4, colours);
-  s.ctx.lineWidth = 2;
-  for (const chunk of view.value.forbidden.filter(inside)) {
-    const x = at(chunk + 0.5);
-    line(s, x - 4, y - 4, x + 4, y + 4, colours.warn);
-    line(s, x - 4, y + 4, x + 4, y - 4, colours.warn);
-  }
-  s.ctx.lineWidth = 1;
+  for (const chunk of view.value.forbidden.filter(inside)) cross(s, at(chunk + 0.5), y, colours);
   for (const [chunk, belongs] of view.value.marks.filter(([chunk]) => inside(chunk))) {
-    if (belongs) disc(s, at(chunk + 0.5), y, 2, colours.good);
+    if (belongs) ring(s, at(chunk + 0.5), y, 1, colours.good);
     else text(s, "✗", at(chunk + 0.5), y + 0.5, colours.mut, "center");
   }
 }
@@ -199,8 +194,9 @@ export function drawMap(canvas, view, colours) {
     const x = at(pin.chunk_id + 0.5);
     s.ctx.fillStyle = colours.mut; // masked from the next look on
     s.ctx.fillRect(crisp(s, x - 0.5), pin.step * pitch + 1, 1, Math.max(0, (map.n_rows - pin.step) * pitch - 2));
-    ring(s, x, (pin.step - 0.5) * pitch, Math.min(6, pitch / 2 - 2), colours.panel);
-    ring(s, x, (pin.step - 0.5) * pitch, Math.min(5, pitch / 2 - 3), colours.pin(pin));
+    const radius = Math.max(1, Math.min(5, pitch / 2 - 3));
+    ring(s, x, (pin.step - 0.5) * pitch, radius + 1, colours.panel);
+    ring(s, x, (pin.step - 0.5) * pitch, radius, colours.pin(pin));
   }
   const last = Math.max(1, value.chosen.length);
   for (const chunk of value.missed) ringSupport(s, value, chunk, at(chunk + 0.5), (last - 0.5) * pitch, Math.min(4, pitch / 2 - 4), colours);

@@ -3,6 +3,8 @@
 const GROUPED = new Intl.NumberFormat("en-US");
 /** @param {number} number */
 export const whole = (number) => GROUPED.format(number);
+/** @param {number} number @param {string} noun */
+export const counted = (number, noun) => `${whole(number)} ${noun}${number === 1 ? "" : "s"}`;
 
 /** @param {number | null} value */
 export function shown(value) {
@@ -10,7 +12,7 @@ export function shown(value) {
   if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
   const size = Math.abs(value);
   if (size === 0) return "0";
-  const text = size !== 0 && (size < 0.001 || size >= 10000) ? size.toExponential(1) : size.toFixed(size < 0.1 ? 3 : 2);
+  const text = (size < 0.001 || size >= 10000) ? size.toExponential(1) : size.toFixed(size < 0.1 ? 3 : 2);
   return value < 0 && Number(text) !== 0 ? "−" + text : text;
 }
 
@@ -25,15 +27,8 @@ export function unpack(text, Kind) {
 }
 
 /** @param {Questions["tiles"][1]} answer @returns {Tile} */
-export function decodeTile(answer) {
-  return {
-    first: answer.first,
-    last: answer.last,
-    low: unpack(answer.low, Float32Array),
-    high: unpack(answer.high, Float32Array),
-    best: unpack(answer.best, Int32Array),
-  };
-}
+export const decodeTile = ({ first, last, low, high, best }) =>
+  ({ first, last, low: unpack(low, Float32Array), high: unpack(high, Float32Array), best: unpack(best, Int32Array) });
 
 // Entry k of a tile begins at this chunk: the rule of core.corpus.tiles.Tile, and its inverse.
 /** @param {Columns} tile @param {number} k */

@@ -36,7 +36,7 @@ function modeSentence(view) {
 function fillButtons(box, items) {
   while (box.children.length > items.length) box.lastChild?.remove();
   while (box.children.length < items.length) {
-    const button = made("button", "");
+    const button = made("button", "", "qx-btn");
     button.type = "button";
     box.append(button);
   }
@@ -63,6 +63,7 @@ export function fillHeader(part, view, actions) {
     colour: isStop(value, i + 1) ? "var(--qx-good)" : `var(--qx-${hue(value.chosen.find((pin) => pin.step === i + 1) || { step: i + 1 })})`,
     press: () => actions.look(i + 1),
   })));
+  showLook(part("looks"));
   fillButtons(part("modes"), value.modes.map((name) => ({
     words: MODE_NAMES[name] || value.score_name,
     name: "Show " + (MODE_NAMES[name] || value.score_name),
@@ -80,6 +81,13 @@ export function fillLegends(part, value, { mode, scale }) {
   part("legend-hi").textContent = scale.ends[1];
   part("map-lo").textContent = value.score_name + " " + shown(value.scale.lo);
   part("map-hi").textContent = shown(value.scale.hi);
+}
+
+// Brings the button of the look that is shown into sight.
+/** @param {HTMLElement} looks */
+export function showLook(looks) {
+  const button = looks.querySelector("[aria-pressed=true]");
+  if (button) looks.scrollLeft = button.offsetLeft - looks.offsetLeft - (looks.clientWidth - button.offsetWidth) / 2;
 }
 
 // What the marks mean, as far as there are any.
@@ -116,7 +124,7 @@ function factsOf(view, facts) {
   if (view.value.gold.includes(facts.chunk_id)) notes.push(view.value.missed.includes(facts.chunk_id) ? "missed support" : "support");
   if (view.value.forbidden.includes(facts.chunk_id)) notes.push("forbidden");
   for (const [chunk, belongs] of view.value.marks) if (chunk === facts.chunk_id) notes.push(belongs ? "marked: belongs" : "marked: doesn't belong");
-  return { numbers, notes, step: pin ? pin.step : null };
+  return { numbers, notes, pin };
 }
 
 /** @param {View} view @param {Facts} facts */
@@ -134,17 +142,17 @@ export function fillReadout(readout, view, facts) {
 
 /** @param {HTMLElement} tip @param {View} view @param {Facts} facts */
 export function fillTip(tip, view, facts) {
-  const { numbers, notes, step } = factsOf(view, facts);
+  const { numbers, notes, pin } = factsOf(view, facts);
   const head = made("div", "");
   head.append(made("b", `chunk ${whole(facts.chunk_id)}`));
   if (notes.length) {
     const note = made("span", " · " + notes.join(" · "));
-    if (step) note.style.color = `var(--qx-s${((step - 1) % 8) + 1})`;
+    if (pin) note.style.color = `var(--qx-${hue(pin)})`;
     head.append(note);
   }
   const where = [facts.title, facts.heading].filter(Boolean).join(" · ");
   tip.replaceChildren(head, made("div", numbers.join(" · ")));
-  if (where) tip.append(made("div", where, "qx-strip-where"));
+  if (where) tip.append(made("div", where, "qx-mut"));
   if (facts.text) tip.append(made("div", facts.text, "qx-strip-text"));
 }
 
@@ -174,15 +182,16 @@ export function fillTable(part, view, page, actions) {
   }));
   part("table-rows").replaceChildren(...page.rows.map((facts) => {
     const row = document.createElement("tr");
-    const open = made("button", whole(facts.chunk_id));
+    const open = made("button", whole(facts.chunk_id), "qx-link");
     open.type = "button";
     open.setAttribute("aria-label", "Open chunk " + whole(facts.chunk_id));
     open.onclick = () => actions.open(facts.chunk_id);
     const first = document.createElement("td");
     first.append(open);
     const { notes } = factsOf(view, facts);
-    const words = (notes.length ? `(${notes.join(", ")}) ` : "") + facts.text;
-    row.append(first, ...[facts.q === null ? "–" : shown(facts.q), facts.rank === null ? "–" : whole(facts.rank), ...(chances ? [shown(facts.p)] : []), words].map((cell) => made("td", cell)));
+    const last = made("td", notes.length ? `(${notes.join(", ")}) ` : "");
+    last.append(made("bdi", facts.text));
+    row.append(first, ...[shown(facts.q), facts.rank === null ? "–" : whole(facts.rank), ...(chances ? [shown(facts.p)] : [])].map((cell) => made("td", cell)), last);
     return row;
   }));
   part("table-range").textContent = `${whole(page.offset + 1)} – ${whole(page.offset + page.rows.length)} of ${whole(page.total)}`;

@@ -3,7 +3,7 @@
 import { needed } from "./elements.js";
 import { ramp } from "./strip_numbers.js";
 
-export const GUTTER = 40;
+export const GUTTER = 48; // room for a number with its sign
 export const EDGE = 10;
 export const OVERVIEW_HEIGHT = 24;
 export const LENS = { pins: 24, plot: 88, marks: 14, axis: 16 };
