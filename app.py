@@ -19,6 +19,8 @@ def main() -> None:
     except UserError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:  # before it was up
+        sys.exit(130)
 
 
 if __name__ == "__main__":

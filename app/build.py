@@ -105,7 +105,8 @@ def build_app(services: Services) -> gr.Blocks:
         endpoints.register(api.Operations(services, compare.comparisons, sparc_runs, caller_at_hand))
         explore.on_load(blocks)
         let_go_of_closed_pages(blocks, services)
-        explore_tab.select(explore.agents_in_front, explore.session, explore.agent, **QUIET)
+        shown = [explore.agent, own_page]
+        explore_tab.select(explore.in_front, [explore.session, own_page], shown, **QUIET)
         explore.llm_panel.on_show(explore_tab.select)
         evaluate.on_show(evaluate_tab.select)
         compare.on_show(compare_tab.select)

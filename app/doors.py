@@ -16,12 +16,13 @@ import secrets
 import shutil
 import time
 from contextlib import suppress
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from app.gradio_internals import of_known_page, upload_to
@@ -50,6 +51,8 @@ MAX_KEPT_BYTES = 4 * 1024**3
 """Of all uploads together; they go after a day."""
 MAX_KEPT = 20_000
 """Uploads and their folders."""
+EMPTY_SECONDS = 3600.0
+"""After which a folder goes that nothing is in."""
 LEAST_FREE_SHARE = 0.05
 """Of the disk, for an upload to be taken."""
 MAX_STRUCTURE = 100_000
@@ -138,14 +141,21 @@ class Doors:
             self._mcp_calls -= 1
 
     def _has_room(self) -> bool:
-        """Whether one more upload may be kept."""
-        sizes = [0]
-        for path in islice(self._uploads.rglob("*"), MAX_KEPT + 1):
-            with suppress(FileNotFoundError):  # it went meanwhile
-                sizes.append(path.stat().st_size)
+        """Whether one more may be kept. Of old uploads Gradio deletes the files and leaves the folders."""
+        n_kept = n_bytes = 0
+        for folder, _, names in os.walk(self._uploads, topdown=False):
+            with suppress(OSError):  # it went meanwhile, or something is in it
+                if os.stat(folder).st_mtime < time.time() - EMPTY_SECONDS:
+                    os.rmdir(folder)
+                    continue
+            n_kept += 1 + len(names)
+            for name in names:
+                with suppress(FileNotFoundError):
+                    n_bytes += os.path.getsize(os.path.join(folder, name))
+            if n_kept > MAX_KEPT or n_bytes > MAX_KEPT_BYTES:
+                return False
         disk = shutil.disk_usage(self._folder)
-        is_full = len(sizes) > MAX_KEPT or sum(sizes) > MAX_KEPT_BYTES
-        return not is_full and disk.free >= LEAST_FREE_SHARE * disk.total
+        return disk.free >= LEAST_FREE_SHARE * disk.total
 
     def _hands_out(self, rest: str) -> bool:
         """Whether `rest` is a file that the app itself has made to be fetched.
@@ -260,13 +270,16 @@ class Doors:
             if message["type"] != "http.request":
                 return message
             body = b"".join(parts)
-            if not self._names_only_uploads(body):
-                refusal = 400, NOT_UPLOADED
-            elif path.startswith(_COMPONENT_SERVER):
-                try:
+            try:
+                body.decode()
+                if not self._names_only_uploads(body):
+                    refusal = 400, NOT_UPLOADED
+                elif path.startswith(_COMPONENT_SERVER):
                     body = of_known_page(app, body)
-                except ValueError:
-                    refusal = 400, "a component was asked in no JSON; load the page again"
+            except UnicodeDecodeError:
+                refusal = 400, "the request is no UTF-8; send JSON in UTF-8"
+            except ValueError:
+                refusal = 400, "no component was asked, or in no JSON; load the page again"
             if refusal[0]:
                 return {"type": "http.disconnect"}
             return {**message, "body": body}
@@ -277,8 +290,10 @@ class Doors:
 
         try:
             await self._app(scope, checked if _EVENTS.fullmatch(path) else counted, unless_refused)
-        except Exception:
-            if not refusal[0]:  # otherwise Gradio stumbled over the body that was cut off
+        except Exception as error:
+            if isinstance(error.__cause__, HTTPException):  # a stream that there is not: it has said so
+                await unless_refused({"type": "http.response.body"})
+            elif not refusal[0]:  # otherwise Gradio stumbled over the body that was cut off
                 raise
         finally:
             self._arriving -= n_counted

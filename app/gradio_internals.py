@@ -48,10 +48,15 @@ CLOSED_SECONDS = 60.0
 class Pages(gr.Blocks):
     """Pages whose handlers return or yield updates by component; others cost nothing. A fault is told."""
 
-    async def process_api(self, *arguments: Any, **named: Any) -> dict[str, Any]:
+    async def process_api(
+        self, block_fn: BlockFunction, inputs: list[Any], *arguments: Any, **named: Any
+    ) -> dict[str, Any]:
         """Handles an event. Raises gr.Error with the sentence to show."""
+        if len(inputs) < (n := len(block_fn.inputs)):
+            few = f"{len(inputs)} values came, and {n} are needed; load the page again"
+            raise gr.Error(few, print_exception=False)
         try:
-            return dict(await super().process_api(*arguments, **named))
+            return dict(await super().process_api(block_fn, inputs, *arguments, **named))
         except gr.Error:
             raise
         except UserError as error:
@@ -233,12 +238,13 @@ def mounted_in(app: FastAPI) -> App:
 
 def of_known_page(app: FastAPI, body: bytes) -> bytes:
     """A request to a component, in the name of one page for all where its own is not loaded: each new name
-    would begin a session, and a thousand push out those of others. Raises ValueError unless it is JSON.
+    would begin a session, and a thousand push out those of others. Raises ValueError unless it is JSON and
+    asks a component.
     """
-    asked = json.loads(body)
-    if not isinstance(asked, dict):
+    asked, gradio = json.loads(body), mounted_in(app)
+    if not isinstance(asked, dict) or asked.get("component_id") not in list(gradio.get_blocks().blocks):
         raise ValueError("no request to a component")
-    is_known = str(asked.get("session_hash")) in mounted_in(app).state_holder
+    is_known = str(asked.get("session_hash")) in gradio.state_holder
     return body if is_known else json.dumps({**asked, "session_hash": _NO_PAGE}).encode()
 
 

@@ -119,7 +119,8 @@ def sign_in(users: Sequence[tuple[str, SecretStr]], guesses: Guesses) -> Callabl
             detail = f"too many wrong passwords for this name; try again in {ceil(pause)} seconds"
             raise HTTPException(400, detail)  # of any other status Gradio's page says nothing
         secret = passwords.get(name, SecretStr("")).get_secret_value()
-        right = secrets.compare_digest(secret.encode(), password.encode()) and name in passwords
+        given = password.encode(errors="replace")  # a form may say that it is in UTF-7, with half characters
+        right = secrets.compare_digest(secret.encode(), given) and name in passwords
         guesses.welcome(*who) if right else guesses.count(*who)
         return right
 

@@ -23,6 +23,7 @@ from app.services.session import Session
 from app.services.settings import USERS_VARIABLE, Settings
 from app.services.shared import Services
 from app.without_stubs import without_stubs
+from core.base.errors import BadRequest
 from core.base.home import home, make_folder
 from core.base.progress import finish
 from core.encode.packaged import reader_asked
@@ -39,7 +40,12 @@ def start(settings: Settings) -> None:
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))
     # a terminated app closes its log in order, as after Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    files = _own_folder()
+    try:
+        files = _own_folder()
+    except OSError as error:
+        raise BadRequest(
+            f"{home()} can't be written to ({error.strerror}); set QRAG_HOME to another folder"
+        ) from error
     services = Services(settings)
     beside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="start")
     try:
@@ -83,11 +89,13 @@ def _own_folder() -> Path:
     folder = home() / "files"
     make_folder(folder)
     for left in folder.iterdir():
-        descriptor = os.open(left, os.O_RDONLY)
-        with suppress(BlockingIOError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(left, ignore_errors=True)
-        os.close(descriptor)
+        with suppress(OSError):  # another start has just removed it, or it is in use
+            descriptor = os.open(left, os.O_RDONLY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(descriptor)
     own = tempfile.mkdtemp(dir=folder)
     fcntl.flock(os.open(own, os.O_RDONLY), fcntl.LOCK_EX)
     os.environ["GRADIO_TEMP_DIR"] = own

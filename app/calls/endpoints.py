@@ -83,11 +83,16 @@ def _first(error: ValidationError, operation: Callable[..., Any]) -> str:
 
 
 async def refuse_call(request: Any, error: Exception) -> JSONResponse:
-    """Answers a call that fits no function: Gradio raises KeyError or TypeError for it."""
-    if "/call/v2/" not in request.url.path:
-        raise error
-    wrong = str(error).partition(". ")[0][:200]
+    """Answers what fits no function, and files that are none: Gradio raises KeyError or TypeError for it."""
+    path, wrong = request.url.path.rstrip("/"), str(error).partition(". ")[0][:200]
     if isinstance(error, KeyError):
         wrong = f"there is no function {error.args[0]!s:.80}"
-    detail = f"{wrong}; /gradio_api/info lists the functions and what each takes"
-    return JSONResponse({"detail": detail}, status_code=422)
+    if "/call/v2/" in path:
+        remedy = "/gradio_api/info lists the functions and what each takes"
+    elif path.endswith("/queue/join") and isinstance(error, KeyError):
+        remedy = "load the page again"
+    elif path.endswith("/upload"):
+        wrong, remedy = "a file came without a name", "give it one"
+    else:
+        raise error
+    return JSONResponse({"detail": f"{wrong}; {remedy}"}, status_code=422)

@@ -489,6 +489,8 @@ class Operations:
         if names is None:
             names = [QRAG.name if key == own else key for key in self.comparisons.usual(agent)]
         keys = [own if name == QRAG.name else name for name in names]
+        if {QRAG.name, own} <= {*names}:
+            raise BadRequest(f"{QRAG.name} and {own} are one method here; leave one of the two out")
         k = self.comparisons.usual_k(documents) if k is None else k
         order = ComparisonOrder(query.strip(), tuple(keys), k, own_stop)
         refs = self.comparisons.run(documents, order, self._while_wanted(), model)

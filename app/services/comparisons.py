@@ -203,11 +203,7 @@ class Comparisons:
         self._to_embed: WeakKeyDictionary[Workspace, dict[tuple[str, str | None], int]] = WeakKeyDictionary()
         """By cut, by vectors and visitor."""
         self._influences: Recent[Influence] = Recent(MAX_INFLUENCES, lambda _: 1)
-        self._idle = {"comparing": Idle(), "cutting": Idle()}
-
-    def wait_idle(self, work: Literal["comparing", "cutting"], seconds: float) -> bool:
-        """Whether the comparison of methods, or of ways of cutting, that was running has ended by then."""
-        return self._idle[work].wait(seconds)
+        self.comparing, self.cutting = Idle(), Idle()
 
     def methods(self, documents: OpenDocuments | None = None) -> list[str]:
         """Keys of the methods on offer, agents first; last what ran elsewhere over these documents."""
@@ -292,7 +288,7 @@ class Comparisons:
         query = check_query(order.query)
         contestants = self._contestants(documents, order, llm)
         pulse = Pulse(report)
-        with self._idle["comparing"]:
+        with self.comparing:
             try:
                 work = _Comparison(self.services, documents, query, pulse.report)
                 return work.columns(contestants, pulse.is_over)
@@ -310,7 +306,7 @@ class Comparisons:
         query = check_query(order.query)
         check_size(documents.workspace.n_tokens)
         config = self._config(documents.agent.spec, order, own=True, stops=order.own_stop).with_(forbidden=())
-        with self._idle["cutting"]:
+        with self.cutting:
             return _Cutting(self.services, documents, query, report).rows(config)
 
     def open(

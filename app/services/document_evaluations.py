@@ -26,8 +26,8 @@ from core.corpus.opening import OpenProgress, Progress
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder
 from core.ingest import read_document
-from core.lab.evaluate.document_evaluation import GOLD, METHOD_NAMES, DocumentSetting, evaluate_documents
-from core.lab.evaluate.documents import DocumentRow
+from core.lab.evaluate.document_evaluation import METHOD_NAMES, DocumentSetting, evaluate_documents
+from core.lab.evaluate.documents import GOLD, DocumentRow
 from core.lab.tasks.documents import (
     DocumentFolder,
     DocumentQuestion,
@@ -237,7 +237,7 @@ def _samples(folder: Path) -> tuple[Path, list[Path]]:
         finder = QuoteFinder(text, sample.key)
         for labelled in sample.questions:
             places = [find_quote(text, quote) for quote in labelled.support]
-            quotes = [standing_once(text, place.start, place.end, finder) for place in places]
+            quotes = [standing_once(text, *place, finder) for place in places]
             record = {
                 "id": f"{sample.key} {labelled.id}",
                 "document": sample.key,

@@ -10,7 +10,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -152,16 +152,12 @@ class Evaluations:
         self._f1: Recent[Measured] = Recent(MAX_KEPT_FIGURES, lambda _: 1)
         self._loading = threading.Lock()
         self._task: tuple[Any, TaskSet] | None = None
-        self._idle = Idle()
-
-    def wait_idle(self, seconds: float) -> bool:
-        """Whether the evaluation that was running has ended by then."""
-        return self._idle.wait(seconds)
+        self.idle = Idle()
 
     def run(self, order: EvaluationOrder, report: Callable[[Measuring], None]) -> list[str]:
         """Ids of the logged evaluations, one an agent. Raises BadRequest; if cancelled, rows so far stay."""
         _check(order, self.services.settings)
-        with self._idle:
+        with self.idle:
             report(Measuring(order.agents[0], "loading"))
             agents, allowance = self.services.agents, self.services.library.allowance
             loaded = [agents.load(name) for name in order.agents]
@@ -419,10 +415,7 @@ def open_episode(explorer: Explorer, session: Session, episode: ShownEpisode) ->
     label = Labelled(example.question, next(iter(example.answers), ""), 0, example.support)
     order = OpenOrder(agent, session.owner, lambda _: (label,))
     opened = yield from explorer.services.library.reopen(order, workspace)
-    explorer.leave(session)
-    return Session(
-        corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner, llm=session.llm
-    )
+    return explorer.fresh(replace(session, forbidden=()), opened)
 
 
 def available_tasks(settings: Settings) -> list[str]:

@@ -165,12 +165,8 @@ class EvidenceSets:
         self._looks: Recent[PageLook] = Recent(MAX_LOOKS_BYTES, lambda seen: seen.nbytes)
         self._answers: Recent[EvidenceAnswer] = Recent(MAX_ANSWERS, lambda _: 1)
         self._json_ld: Recent[tuple[str, ...]] = Recent(MAX_JSON_LD, lambda texts: sum(map(len, texts)))
-        self._idle = Idle()
+        self.idle = Idle()
         services.forgets.append(self._forget)
-
-    def wait_idle(self, seconds: float) -> bool:
-        """Whether the run that was at work has ended by then."""
-        return self._idle.wait(seconds)
 
     def run(
         self, documents: OpenDocuments, order: SetOrder, report: Report, llm: Llm | None = None
@@ -183,7 +179,7 @@ class EvidenceSets:
         check_budget(order.budget)
         if not len(documents.corpus):
             raise BadRequest("there are no chunks to choose from; open a document that has text")
-        with self._idle:
+        with self.idle:
             return self._run(documents, replace(order, query=query), report, llm)
 
     def _run(self, documents: OpenDocuments, order: SetOrder, report: Report, llm: Llm | None) -> RunInView:

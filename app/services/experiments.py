@@ -31,7 +31,7 @@ from core.runs.again.snippets import Source, command_of, of_export, python_of
 from core.runs.export.runs import LINES, ExportFormat, export_runs, is_comparison
 from core.runs.foreign.files import read_foreign
 from core.runs.foreign.traces import Brought, bring, log_brought
-from core.runs.log import LoggedDocument, LoggedRun, MalformedRuns, RunPage, RunRow, import_runs
+from core.runs.log import LoggedRun, MalformedRuns, RunPage, RunRow, import_runs
 from core.runs.log.records import MAX_PAGE, RunCurve, RunFacets, sparc_trace_of
 from core.runs.log.sql import SqlResult, query_log
 from core.views.draw.words import shorten
@@ -87,14 +87,6 @@ class Charted:
 
 
 @dataclass(frozen=True)
-class Snippet:
-    """A way to make a run again, to copy."""
-
-    title: str
-    text: str
-
-
-@dataclass(frozen=True)
 class Experiments:
     """The log, over shared services."""
 
@@ -137,10 +129,6 @@ class Experiments:
         """One run. Raises RunNotFound unless it is the visitor's own or shared."""
         return self.services.own_log.get(run_id, owner)
 
-    def documents(self, run_id: str, owner: str | None) -> tuple[LoggedDocument, ...]:
-        """What a run read."""
-        return self.services.own_log.documents(run_id, owner)
-
     def charted(self, run_ids: Sequence[str], owner: str | None, by: str = "method and agent") -> Charted:
         """What can be drawn of the visitor's own runs, in the order given. `by`: one of GROUPS."""
         log = self.services.own_log
@@ -160,7 +148,7 @@ class Experiments:
         agents, library = self.services.agents, self.services.library
         run = self.run(run_id, owner)
         encoder = agents.load(run.record.checkpoint).encoder
-        documents = self.documents(run_id, owner)
+        documents = self.services.own_log.documents(run_id, owner)
         meter = library.allowance.meter(owner, sum(len(document.text or "") for document in documents))
         return replay_run(
             run,
@@ -255,21 +243,20 @@ class Experiments:
             raise BadRequest("SQL sees everybody's runs, so it is for an app of one's own; use the filters")
         return query_log(self.services.own_log, sql)
 
-    def reproduce(self, run: LoggedRun, url: str) -> list[Snippet]:
-        """How a run is made again: here, or where somebody has its export; `url`: of this app, for HTTP."""
+    def reproduce(self, run: LoggedRun, url: str) -> dict[str, str]:
+        """How a run is made again, by title: here, or where somebody has its export; `url`: of this app."""
         record, settings = run.record, self.services.settings
         if facts_of(record.method).foreign:
-            return []
+            return {}
         by_http = partial(http_of, run, url, public=settings.public)
         if record.method == SPARC:
             branches = sparc_trace_of(run)
             again = branches is not None and decided_by_rules(branches)
-            return [Snippet("HTTP", by_http())] if again else []
+            return {"HTTP": by_http()} if again else {}
         source = of_export(record.run_id)
         if not settings.public:
             ships = record.checkpoint in shipped_checkpoints()
             folder = None if ships else self.services.agents.checkpoints.get(record.checkpoint)
             log = self.services.log_path.absolute() if settings.log else None
             source = Source(log=log, checkpoint=str(folder) if folder else None)
-        here = {"Command line": command_of(run, source), "Python": python_of(run, source), "HTTP": by_http()}
-        return [Snippet(title, text) for title, text in here.items()]
+        return {"Command line": command_of(run, source), "Python": python_of(run, source), "HTTP": by_http()}

@@ -109,7 +109,7 @@ class Explorer:
         library = self.services.library
         for documents in library.corpora.all():
             if documents.owner == session.owner and library.name_of(documents) == name:
-                return self._fresh(session, documents)
+                return self.fresh(session, documents)
         found = kept_documents(name, session.owner)
         if found is None:
             raise BadRequest(
@@ -142,7 +142,7 @@ class Explorer:
         def askable(event: OpenProgress) -> OpenProgress:
             return event if event.so_far is None else Underway(**vars(event), session=session, order=order)
 
-        return self._fresh(session, (yield from mapped(opening, askable)))
+        return self.fresh(session, (yield from mapped(opening, askable)))
 
     def offering(self, opening: Opening[Session]) -> Generator[Offer, None, Session]:
         """The events of an opening; once the rest takes long, with the session to ask what is there."""
@@ -153,12 +153,12 @@ class Explorer:
             if isinstance(event, Underway) and (offered or (event.seconds_left or 0.0) > LEAST_WAIT):
                 assert event.so_far is not None
                 part = self.services.library.take_part(event.order, event.so_far)
-                offered = offered or self._fresh(event.session, part)
+                offered = offered or self.fresh(event.session, part)
             return event, offered
 
         return mapped(opening, offer)
 
-    def _fresh(self, session: Session, opened: OpenDocuments) -> Session:
+    def fresh(self, session: Session, opened: OpenDocuments) -> Session:
         """A session over documents without a run; the one in view leaves."""
         self.leave(session)
         if not opened.searched:

@@ -200,10 +200,12 @@ class RunInView:
         """(N,) float32 at a 1-based look."""
         return self.scores(look).q_values
 
+    @cached_property
     def scale(self) -> tuple[float, float]:
-        """Ends of the colour scale: where the checkpoint's Q usually lies, else what the first look saw."""
+        """Ends of the colour scale."""
         if not self.method.foreign:
-            return colour_scale(self.q_values(1), self.spec)
+            looks = range(1, self.trace.n_looks + 1)
+            return colour_scale([self.q_values(look) for look in looks], self.spec)
         worth = [step.q_value for step in self.trace.steps]
         return min(0.0, *worth), max(1e-6, *worth)
 

@@ -67,7 +67,7 @@ class Metered:
         cancelled: Callable[[], bool] = never,
     ) -> Reply:
         """See `Llm`. A cancelled call counts as reserved: nobody knows how much was written by then."""
-        most = estimated_tokens(sum(len(message.content) for message in messages)) + sampling.max_tokens
+        most = estimated_tokens(*(message.content for message in messages)) + sampling.max_tokens
         hour = self._allowance.reserve(self._owner, most)
         spent = most
         try:

@@ -10,6 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -34,7 +35,8 @@ from core.ingest import (
     read_documents,
     read_pasted,
 )
-from core.lab.tasks.narrative import NarrativeQuestion, TextRange, generate_narrative
+from core.lab.tasks.documents import TextPlace
+from core.lab.tasks.narrative import NarrativeQuestion, generate_narrative
 from core.lab.tasks.samples import SampleQuestion, find_quote, list_samples, span_chunks
 from core.runs.whatif.cuts import chunks_of
 
@@ -86,8 +88,10 @@ class Opener:
             )
 
         document = replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title)
-        with _ONE_SAMPLE:
-            return (yield from self._open([self._library.ours(document, key)], began, label))
+        opening = self._open([self._library.ours(document, key)], began, label)
+        # beside documents of a visitor's own it may take long
+        with _ONE_SAMPLE if self.beside is None else nullcontext():
+            return (yield from opening)
 
     def files(self, paths: Sequence[Path | str] | None) -> Opening[Session]:
         """Uploaded files, as one list of documents. Raises BadDocument."""
@@ -187,7 +191,7 @@ class Opener:
         agents = self.explorer.services.agents
         agent = self.agent if self.session.agent_chosen else agents.choice_for(documents).checkpoint
         spec = agents.load(agent).spec
-        max_tokens = int(self.max_tokens) if self.max_tokens else None
+        max_tokens = None if self.max_tokens is None else int(self.max_tokens)
         chunker = next((name for name in CHUNKERS if name == self.chunker), None)
         chunkers = [chunker or default_chunker(document.kind) for document in documents]
         configs = [spec.chunk_config(one, max_tokens) for one in chunkers]
@@ -195,10 +199,10 @@ class Opener:
 
 
 def _labelled(
-    question: SampleQuestion | NarrativeQuestion, workspace: Workspace, support: Sequence[TextRange]
+    question: SampleQuestion | NarrativeQuestion, workspace: Workspace, support: Sequence[TextPlace]
 ) -> Labelled:
     """A question about the first document."""
-    spans = tuple((0, span.start, span.end) for span in support)
+    spans = tuple((0, *span) for span in support)
     chunks = span_chunks(workspace, 0, support)
     return Labelled(question.question, question.answer, question.hops, chunks, spans)
 

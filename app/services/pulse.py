@@ -17,7 +17,7 @@ _PULSE = 1.0
 
 
 class Idle(threading.Event):
-    """Set but while something is done `with` it."""
+    """Set but while something is done `with` it: `wait` tells whether what was at work has ended by then."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -77,8 +77,8 @@ class Settings:
             host=flags.host or environ.get("GRADIO_SERVER_NAME") or (EVERYWHERE if on_space else LOOPBACK),
             port=_number("port", flags.port or environ.get("GRADIO_SERVER_PORT"), "one between 1 and 65535"),
             public=flags.public or on_space,
-            log=flags.log,
-            checkpoint=flags.checkpoint,
+            log=Path(flags.log) if flags.log else None,
+            checkpoint=flags.checkpoint or None,
             hub_sign_in=on_space and bool(environ.get("OAUTH_CLIENT_ID")),
             users=_users(environ.get(USERS_VARIABLE, "")),
             allow_hosts=_hosts(flags.allow_host or environ.get(HOSTS_VARIABLE, "").split()),
@@ -163,6 +163,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", help="port to listen on (default: the first free one from 7860)")
     parser.add_argument("--public", action="store_true", help=public)
     parser.add_argument("--allow-host", action="append", metavar="NAME[:PORT]", help=allow)
-    parser.add_argument("--log", type=Path, metavar="FILE", help=log)
+    parser.add_argument("--log", metavar="FILE", help=log)
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR", help=checkpoint)
     return parser

@@ -371,12 +371,12 @@ class CompareTab(CompareLayout):
         )
 
     def _cancelled(self) -> Update:
-        is_over, kept = self.comparisons.wait_idle("comparing", 10), "columns that were there are kept"
+        is_over, kept = self.comparisons.comparing.wait(10), "columns that were there are kept"
         return self.asking.work.cancelled(is_over, "what is at work ends first", kept)
 
     def _cuts_cancelled(self) -> Update:
         kept = "rows that were there are kept, and so are the vectors"
-        is_over = self.comparisons.wait_idle("cutting", 10)
+        is_over = self.comparisons.cutting.wait(10)
         return self.cutting.cancelled(is_over, "what is at work ends first", kept)
 
     def _try(self, compared: Compared, text: str | None = None) -> Update:
@@ -406,7 +406,7 @@ class CompareTab(CompareLayout):
         action, argument = clicked(event)
         number = argument.partition(" ")[0]
         if action == "close":
-            return self._looked(replace(compared, chunk_id=None, anchor=None))
+            return self._reading(compared, None)
         if action == "forget":
             return {self.tried: []}
         if not number.isdecimal():
@@ -424,7 +424,7 @@ class CompareTab(CompareLayout):
             return self._looked(replace(compared, explained=tuple(sorted(explained))))
         if value < len(self.comparisons.workspace(compared)):
             if action in ("open", "show"):
-                return self._looked(replace(compared, chunk_id=value, anchor=None))
+                return self._reading(compared, value)
             if action == "change":
                 return self._changing(compared, value)
             if action == "page":
@@ -455,14 +455,15 @@ class CompareTab(CompareLayout):
             self.change_notice: [],
         }
 
+    def _reading(self, compared: Compared, chunk_id: int | None) -> Update:
+        """Another chunk is open, or none; whatever was being changed is not."""
+        shown = self._looked(replace(compared, chunk_id=chunk_id, anchor=None))
+        return {**shown, self.change_panel: gr.Column(visible=False)}
+
     def _looked(self, compared: Compared) -> Update:
-        """Another chunk is open, or none, or other columns explain themselves."""
+        """Other columns explain themselves, or another page of the text is open."""
         columns = self.comparisons.shown_columns(compared)
-        workspace = self.comparisons.workspace(compared)
-        return {
-            **self._open_chunk(compared, columns, workspace),
-            self.change_panel: gr.Column(visible=False),
-        }
+        return self._open_chunk(compared, columns, self.comparisons.workspace(compared))
 
     def _open_chunk(self, compared: Compared, columns: Sequence[ShownColumn], workspace: Workspace) -> Update:
         """The columns, with what some of them owe, and the chunk that is read."""

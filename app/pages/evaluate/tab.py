@@ -106,9 +106,9 @@ class EvaluateTab(EvaluateLayout):
         moved = packs(self._on_threshold, refusal)
         self.threshold.input(moved, [looking, self.threshold], threshold, **latest)
         self.best.click(packs(self._to_best, refusal), looking, [self.threshold, *threshold], **quick)
-        settling = {self.make_default: "make_default", self.use_for_now: "use_for_now"}
-        for button, name in settling.items():
-            settle = packs(self._settled(getattr(self.evaluations, name)), refusal)
+        made = self.evaluations
+        for button, action in ((self.make_default, made.make_default), (self.use_for_now, made.use_for_now)):
+            settle = packs(self._settled(action), refusal)
             button.click(settle, [looking, self.threshold], self.default_notice, **quick)
         self._results = results
 
@@ -224,7 +224,7 @@ class EvaluateTab(EvaluateLayout):
 
     def _cancelled(self, looking: EvaluatePlace) -> Update:
         words = "Cancelling: what is measured by then is kept, and listed when this tab is opened again."
-        if self.evaluations.wait_idle(10):
+        if self.evaluations.idle.wait(10):
             words = "Cancelled; what was measured so far is kept."
         return {**self.work.free(), **self._listed(looking), self.notice: notice(words, "info")}
 

@@ -216,15 +216,14 @@ def _toggle(action: str, key: str, label: str, pressed: bool, sentence: str) -> 
     return sends(kind, action, key, label, aria_pressed=pressed, aria_label=aria, title=sentence)
 
 
-def subject(rows: Sequence[EpisodeRow]) -> str:
-    """Task and agent of an evaluation."""
-    return f"{task_name(rows[0])}, {agent_name(rows[0])}"
-
-
 def score_heading(first: Sequence[EpisodeRow], second: Sequence[EpisodeRow] | None) -> list[Node]:
     """What is compared, the conditions without which the numbers mislead, and the rows to take along."""
-    lines = [_condition("A", first)] + ([_condition("B", second)] if second else [])
-    return [heading(_export(first)), *lines]
+    nodes = [heading(_export(first))]
+    for letter, rows in (("A", first), ("B", second)):
+        if rows:
+            name = h("strong", f"{letter}  {task_name(rows[0])}, {agent_name(rows[0])}. ")
+            nodes.append(h("p.qx-sm", name, h("span.qx-mut", conditions(rows))))
+    return nodes
 
 
 def _export(rows: Sequence[EpisodeRow]) -> Node:
@@ -241,10 +240,6 @@ def _export(rows: Sequence[EpisodeRow]) -> Node:
         f1 = f"{fact_f1(evidence, row.support):.4f}"
         sheet.writerow([disarmed(row.id), failure_class(row), f1, *ids, q_values, f"{row.milliseconds:.1f}"])
     return act("download", written.getvalue(), "Rows as CSV", data_name="evaluation.csv")
-
-
-def _condition(letter: str, rows: Sequence[EpisodeRow]) -> Node:
-    return h("p.qx-sm", h("strong", f"{letter}  {subject(rows)}. "), h("span.qx-mut", conditions(rows)))
 
 
 def score_table(first: Summary, second: Summary | None, comparison: Comparison | None) -> list[Node]:
@@ -397,17 +392,13 @@ def failure_table(
         cells: list[Node] = [
             link_to("episode", position, words, aria_expanded=position == opened, title=row.id),
             h("span", {"title": FAILURE_WORDS[kind]}, kind),
-            _support_words(row),
+            f"{len({*own_evidence(row)} & {*row.support})} of {len(row.support)}",
             _choices(row),
         ]
         if others:
             cells.append(_choices(others[row.key]) if row.key in others else "not asked")
         lines.append(table_row(*cells, on=position == opened))
     return [table(head, lines, "Episodes"), *pager("episodes-page", page, len(positions))]
-
-
-def _support_words(row: EpisodeRow) -> str:
-    return f"{len(set(own_evidence(row)) & set(row.support))} of {len(row.support)}"
 
 
 def _choices(row: EpisodeRow) -> Node:

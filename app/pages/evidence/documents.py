@@ -59,10 +59,8 @@ def at_first(view: SetInView, only_taken: bool) -> Shown:
     return Shown(tuple(sorted(one.document for one in most[:_OPEN])), only_taken)
 
 
-def documents(view: SetInView | None, shown: Shown) -> list[Node]:
+def documents(view: SetInView, shown: Shown) -> list[Node]:
     """A row a document: chances along it and sorted, and the texts of what is opened."""
-    if view is None:
-        return []
     taken_from = [one for one in view.documents if one.taken]
     rows = taken_from if shown.only_taken else list(view.documents)
     page = min(shown.page, max(0, (len(rows) - 1) // PAGE))

@@ -17,14 +17,15 @@ _LONGEST_ACTION = 4_000
 """Characters of an action that are shown; the export has all of it."""
 
 
-def reward(view: SetInView | None) -> list[Node]:
+def reward(view: SetInView) -> list[Node]:
     """The reward of the set as a bar that adds up, for a question whose answer and support are known."""
-    if view is None:
-        return []
     terms = view.reward
     head = h("h3", "Reward of this set")
     if terms is None:
-        words = "It takes a question whose answer and support are known: choose one of the known questions."
+        way = "choose one of the known questions"
+        if not view.run.documents.questions:
+            way = "mark the passages of this one in Explore, and give its answer there"
+        words = f"It takes a question whose answer and support are known: {way}."
         if view.answer is None and view.run.gold:
             words = "The set is being read…"
         return [head, h("p.qx-sm.qx-mut", words)]
@@ -107,10 +108,8 @@ def _waterfall(terms: RewardTerms) -> Node:
     )
 
 
-def action(view: SetInView | None) -> list[Node]:
+def action(view: SetInView) -> list[Node]:
     """The set as the JSON object of the paper."""
-    if view is None:
-        return []
     words = json.dumps(action_json(action_of(view.taken, view.run.documents.workspace.borders)))
     text = shorten(words, _LONGEST_ACTION)
     copy = act("copy", words, "Copy") if text == words else None

@@ -19,9 +19,9 @@ from app.pages.evidence.documents import Shown
 from app.pages.evidence.layout import LIGHT, MODEL, EvidenceLayout
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, passing_in, progress
-from app.pages.widgets.requests import OpenChunk, OpenRun, OpenSample, PageRequest
+from app.pages.widgets.requests import OpenRun, OpenSample, PageRequest
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import EACH, Update, in_line
+from app.pages.widgets.work import EACH, QUIET, Update, in_line
 from app.services.evidence_sets import (
     MAX_BUDGET,
     USUAL_BUDGET,
@@ -145,6 +145,7 @@ class EvidenceTab(EvidenceLayout):
         """`show`: the listener of the tab's being opened."""
         inputs = [self.session, self.explored, self.place, self.asking.question, self.who]
         self.asking.wire_shown(show, self._shown, inputs, self._outputs)
+        show(self._address, self.place, self.page, **QUIET)
         self.llm_panel.on_show(show)
 
     def on_sample(self, opened: Callable[..., Any]) -> None:
@@ -153,6 +154,11 @@ class EvidenceTab(EvidenceLayout):
         opened(packs(self._on_sample), inputs, [*self._outputs, self.explored], **in_line("sets", 2))
 
     # Handlers; each returns or yields updates by component
+
+    def _address(self, place: EvidencePlace) -> Any:
+        """The run in view, where there is one: another tab's may stand in the address."""
+        run = self.services.library.runs.get(place.run)
+        return gr.skip() if run is None else f"run={run.run_id}"
 
     def _on_sample(
         self, session: Session, place: EvidencePlace, budget: float | None, who: str
@@ -277,7 +283,7 @@ class EvidenceTab(EvidenceLayout):
             yield self._drawn(session, place, self.sets.answered(in_view))
 
     def _cancelled(self) -> Update:
-        is_over, kept = self.sets.wait_idle(10), "what was embedded so far is kept"
+        is_over, kept = self.sets.idle.wait(10), "what was embedded so far is kept"
         return self.asking.work.cancelled(is_over, "the batch at work ends first", kept)
 
     def _on_budget(self, session: Session, place: EvidencePlace, budget: float | None) -> Iterator[Update]:
@@ -332,8 +338,9 @@ class EvidenceTab(EvidenceLayout):
                 return self._read(session, replace(place, chunk_id=number, anchor=None), in_view)
             case "page":
                 return self._read(session, replace(place, anchor=number), in_view)
-            case "explore" if self.asking.has_open(session, in_view.run.documents.workspace):
-                return {self.to_explore: OpenChunk(number)}
+            case "explore":
+                workspace = in_view.run.documents.workspace
+                return {self.to_explore: self.asking.in_explore(session, workspace, number)}
         return {}
 
     def _runs_of(self, session: Session, method: str) -> Update:

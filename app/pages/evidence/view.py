@@ -37,10 +37,10 @@ def policy_line(by_model: bool, model: str) -> list[Node]:
     return [settings_toggle("qx-sets-settings", first, [does, "the reader answers"])]
 
 
-def took(view: SetInView | None) -> list[Node]:
+def took(view: SetInView) -> list[Node]:
     """How long the choice took, at the end of the line of settings."""
-    stopped = None if view is None else view.run.trace.stopped
-    if view is None or stopped is None:
+    stopped = view.run.trace.stopped
+    if stopped is None:
         return []
     seconds = (stopped.milliseconds + sum(step.milliseconds for step in view.run.trace.steps)) / 1000
     return [h("span", f"{seconds:,.2f} s · the whole set at once")]
@@ -139,10 +139,8 @@ def budget_words(view: SetInView | None) -> list[Node]:
     return [h("p.qx-sm.qx-mut", {"role": "status"}, f"{words}.{rest}")]
 
 
-def tokens(view: SetInView | None) -> list[Node]:
+def tokens(view: SetInView) -> list[Node]:
     """What the answer has to read, beside other ways to take evidence."""
-    if view is None:
-        return []
     rows = [("this set", len(view.taken), view.tokens)]
     rows += [(one.name, one.n_chunks, one.n_tokens) for one in view.rivals]
     longest = math.log1p(max(n_tokens for _, _, n_tokens in rows)) or 1.0

@@ -240,7 +240,7 @@ class ExperimentsTab(ExperimentsLayout):
             case "share-now" if looking.asking == "share" and chosen == looking.opened:
                 self.experiments.share(chosen, session.owner)
                 looking = replace(looking, asking="")
-                return {**self._headed(session, looking), **self._listing(session, looking)}
+                return {**self._headed(session, looking), **self._listed(session, looking)}
             case "delete-now" if looking.asking == "delete" and chosen == looking.opened:
                 self.experiments.delete(chosen, session.owner)
                 left = tuple(run_id for run_id in looking.selected if run_id != chosen)
@@ -362,9 +362,6 @@ class ExperimentsTab(ExperimentsLayout):
 
     def _listed(self, session: Session, looking: ExperimentsPlace) -> Update:
         """A page of runs; the state goes with it."""
-        return {**self._listing(session, looking), self.list_notice: []}
-
-    def _listing(self, session: Session, looking: ExperimentsPlace) -> Update:
         number = min(looking.page, _MOST_PAGES)
         page = self._page(session, looking, number)
         if number and not page.rows:  # what stood there is deleted
@@ -376,7 +373,8 @@ class ExperimentsTab(ExperimentsLayout):
             page, number, *shown, filtered=filtered, sort=looking.sort, descends=looking.descends
         )
         address = part_of(runs=looking.selected, opened=[looking.opened] if looking.opened else [])
-        return {self.looking: replace(looking, page=number), self.list: listing, self.address: address}
+        state = replace(looking, page=number)
+        return {self.looking: state, self.list: listing, self.list_notice: [], self.address: address}
 
     def _page(self, session: Session, looking: ExperimentsPlace, number: int) -> RunPage:
         return self.experiments.page(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 
 from app.pages.widgets.notices import notice
 from app.pages.widgets.sharing import page_button
-from app.services.experiments import MAX_CURVES, Charted, Snippet
+from app.services.experiments import MAX_CURVES, Charted
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import RESRAG, RESRAG_LLM, SETS
 from core.base.events import StepTaken
@@ -204,7 +204,7 @@ def _row(row: RunRow, columns: Sequence[RunColumn], place: int | None, opened: b
     toggle, tick = "qx-btn.qx-tick" + ".qx-pressed" * selected, str(place or " ")
     label = {"aria-pressed": selected, "aria-label": f"Select: {row.query[:80]}"}
     words = ["↳ same question"] if again else _in_a_line(row.query)
-    whole = {"aria-expanded": opened, "title": row.query[:2_000]}
+    whole = {"dir": "auto", "aria-expanded": opened, "title": row.query[:2_000]}
     cells: list[Node] = [
         sends(toggle, "toggle", row.run_id, tick, **label),
         sends("qx-link.qx-query", "open", row.run_id, *words, **whole),
@@ -376,7 +376,7 @@ def replayed(replay: Replay) -> list[Node]:
     return notice(words, "info" if replay.report.holds else "outdated")
 
 
-def reproduce(snippets: Sequence[Snippet], exported: bool) -> list[Node]:
+def reproduce(snippets: Mapping[str, str], exported: bool) -> list[Node]:
     """How to make the run again elsewhere. `exported`: with its JSON export beside it."""
     words = "Export the run as JSON first and put the file beside it. " if exported else ""
     words += "Each makes this run again, with its settings and the documents as they were."
@@ -385,13 +385,13 @@ def reproduce(snippets: Sequence[Snippet], exported: bool) -> list[Node]:
             "What a language model said can't be had again; Open in SPARC shows this run out of the log, as"
             " it went."
         )
-    return [h("p.qx-mut.qx-sm", words), *map(_snippet, snippets)]
+    return [h("p.qx-mut.qx-sm", words), *(_snippet(title, text) for title, text in snippets.items())]
 
 
-def _snippet(snippet: Snippet) -> Node:
-    copy = act("copy", snippet.text, "Copy", aria_label=f"Copy: {snippet.title}")
-    region = {"tabindex": "0", "role": "region", "aria-label": snippet.title}
-    return h("div", h("div.qx-row", h("h4", snippet.title), copy), h("pre.qx-pre", region, snippet.text))
+def _snippet(title: str, text: str) -> Node:
+    copy = act("copy", text, "Copy", aria_label=f"Copy: {title}")
+    region = {"tabindex": "0", "role": "region", "aria-label": title}
+    return h("div", h("div.qx-row", h("h4", title), copy), h("pre.qx-pre", region, text))
 
 
 # Several runs

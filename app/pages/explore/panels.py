@@ -16,7 +16,7 @@ from app.pages.explore.layout import ExploreLayout
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.work import Update
 from app.services.explorer import Explorer
-from app.services.in_view import OpenDocuments, RunInView
+from app.services.in_view import RunInView
 from app.services.session import Session
 from core.base.config import EpisodeConfig
 from core.base.errors import UserError
@@ -75,9 +75,11 @@ class Panels:
             page.reading_notice: [],
         }
 
-    def _address(self, documents: OpenDocuments | None, run: RunInView | None) -> str | None:
-        if run:
+    def address(self, session: Session) -> str | None:
+        """The run in view, or what is open."""
+        if run := self._explorer.run_of(session):
             return f"run={run.run_id}"
+        documents = self._library.corpora.get(session.corpus)
         return f"doc={self._library.name_of(documents)}" if documents else None
 
     def view(self, session: Session, query: str, config: EpisodeConfig | None) -> Update:
@@ -87,7 +89,7 @@ class Panels:
         session = page.own.at(session, run.trace.started.query if run else query)
         return {
             self._session: session,
-            page.page: self._address(documents, run),
+            page.page: self.address(session),
             page.header: present.document_header(documents),
             page.warning: present.warning(documents),
             page.asking.status: present.standing_at(run, session),
@@ -113,7 +115,8 @@ class Panels:
 
     def cited(self, run: RunInView | None, session: Session) -> Update:
         """What a language model said of the evidence in view."""
-        return {self._page.cited: answer_view.cited(present.cited_in_view(run, session))}
+        at_end = run is not None and session.cursor == len(run.trace.steps)
+        return {self._page.cited: answer_view.cited(run.cited if run and at_end else None)}
 
     def figures(self, run: RunInView | None, session: Session) -> Update:
         """The plotly figures, once they are near what the browser shows."""
@@ -163,7 +166,7 @@ def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:
         n_chunks=run.n_chunks,
         n_looks=trace.n_looks if at_end else max(1, min(trace.n_looks, session.cursor + 1)),
         look=session.look,
-        scale=run.scale(),
+        scale=run.scale,
         threshold=run.config.stop_threshold,
         chosen=[
             {"step": step.step, "chunk_id": step.chunk_id, "by": step.chosen_by}

@@ -366,10 +366,15 @@ class ExploreTab(ExploreLayout):
         choice = {} if spec is None else {"value": spec.name, "info": present.agent_note(spec)}
         return gr.Dropdown(list(self.services.agents.checkpoints), **choice)
 
-    def agents_in_front(self, session: Session) -> gr.Dropdown:
-        """When the tab comes to the front: what is sent while it is hidden may not reach the list."""
+    def in_front(self, session: Session, address: str | None) -> tuple[gr.Dropdown, Any]:
+        """When the tab comes to the front: agents, since what is sent while it is hidden may not reach the
+        list; and the run in view, where the address may name another tab's. A first visit's stands in none,
+        and one at work puts itself there.
+        """
         documents = self.services.library.corpora.get(session.corpus)
-        return self.agents(None if documents is None else self.services.agents.served(documents.agent.spec))
+        spec = None if documents is None else self.services.agents.served(documents.agent.spec)
+        stays = address == NOTHING or session.underway
+        return self.agents(spec), (not stays and self.panels.address(session)) or gr.skip()
 
     def _on_agent(self, session: Session, agent: str, *controls: Any) -> Iterator[Update]:
         """Another agent; a list only passed with the Tab key must not cost the run in view."""

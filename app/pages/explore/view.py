@@ -14,7 +14,6 @@ from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from app.services.in_view import OpenDocuments, RunInView
 from app.services.session import Session
-from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.events import StepTaken, Trace, share_searched
@@ -238,7 +237,7 @@ def _step_card(run: RunInView, step: StepTaken, session: Session, without: Seque
         first_steps(run.trace, session.cursor),
         step,
         gold=run.gold,
-        scale=run.scale(),
+        scale=run.scale,
         on=session.look == step.step,
         score_name=run.method.score_name,
         acts=[*mark_buttons(step.chunk_id, session, short=True), *acts],
@@ -375,11 +374,6 @@ def answered(run: RunInView | None, session: Session) -> list[Node]:
         return []
     passage = partial(passage_in, run.documents.workspace)
     return answer_view.answer(answer_in_view(run, session), passage, run.known_answer)
-
-
-def cited_in_view(run: RunInView | None, session: Session) -> CitedAnswer | None:
-    """The same of a language model's."""
-    return run.cited if run is not None and session.cursor == len(run.trace.steps) else None
 
 
 def standing(run: RunInView | None, session: Session, config: EpisodeConfig | None, query: str) -> list[Node]:

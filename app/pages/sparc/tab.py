@@ -15,10 +15,10 @@ from app.pages.sparc import view
 from app.pages.sparc.layout import SparcLayout
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in, progress
-from app.pages.widgets.requests import OpenChunk, OpenRun
+from app.pages.widgets.requests import OpenRun
 from app.pages.widgets.sharing import PAGE
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import EACH, Update, in_line
+from app.pages.widgets.work import EACH, QUIET, Update, in_line
 from app.services.experiments import Experiments
 from app.services.explorer import open_in_explore
 from app.services.session import Session
@@ -128,9 +128,14 @@ class SparcTab(SparcLayout):
         """`show`: the listener of the tab's being opened."""
         inputs = [self.session, self.explored, self.place, *self.controls.list()]
         self.asking.wire_shown(show, self._shown, inputs, self._outputs)
+        show(self._address, self.place, self.page, **QUIET)
         self.llm_panel.on_show(show)
 
     # Handlers; each returns or yields updates by component
+
+    def _address(self, place: SparcPlace) -> Any:
+        """The run in view, where there is one: another tab's may stand in the address."""
+        return f"run={place.run_id}" if place.run_id else gr.skip()
 
     def _shown(
         self, session: Session, explored: str, place: SparcPlace, question: str, *controls: Any
@@ -276,8 +281,8 @@ class SparcTab(SparcLayout):
                 return self._looked(session, replace(place, chunk_id=chunk_id, anchor=None), run)
             case "page":
                 return self._looked(session, replace(place, anchor=chunk_id), run)
-            case "explore" if self.asking.has_open(session, run.workspace):
-                return {self.to_explore: OpenChunk(chunk_id)}
+            case "explore":
+                return {self.to_explore: self.asking.in_explore(session, run.workspace, chunk_id)}
         return {}
 
     def _on_share(self, session: Session, place: SparcPlace, event: gr.EventData) -> Iterator[Update]:

@@ -51,10 +51,8 @@ def changes(run: SparcRun | None, question: str, config: SparcConfig, same_docum
     return changed_since("these rounds were made", differs, again, joint=" and ")
 
 
-def standing_at(run: SparcRun | None) -> list[Node]:
+def standing_at(run: SparcRun) -> list[Node]:
     """At the right end of the line of settings: how a run stands, what it took, and where it can be taken."""
-    if run is None:
-        return []
     trace, cost = run.trace, run.trace.cost
     ran = dict.fromkeys(branch.query.strategy for one in trace.rounds for branch in one.branches)
     read = ", ".join(number + words for number, words in read_and_kept(run))
@@ -87,10 +85,10 @@ def _chip(run: SparcRun) -> Node:
 
 
 def reading(
-    run: SparcRun | None, chunk_id: int | None, anchor: int | None, *, in_explore: bool = False
+    run: SparcRun, chunk_id: int | None, anchor: int | None, *, in_explore: bool = False
 ) -> list[Node]:
     """The text around the open chunk, finds marked. `in_explore`: its documents are open there, too."""
-    if run is None or chunk_id is None:
+    if chunk_id is None:
         return []
     workspace, finders = run.workspace, finders_of(run.trace)
     names = finders.get(chunk_id, [])

@@ -23,7 +23,7 @@ from app.services.trainings import (
 from core.base.batches import batches
 from core.base.config import help_of, words
 from core.encode.packaged import MINILM
-from core.lab.tasks.own_questions import MAX_FILE_BYTES
+from core.lab.tasks.qa_sets import MAX_OWN_BYTES
 from core.lab.train.config import OBJECTIVES, TrainConfig
 
 DATA_LABELS = {
@@ -103,7 +103,7 @@ class TrainLayout:
                         file_count="single",
                         type="filepath",
                         file_types=[".jsonl", ".gz"],
-                        label=f"Questions, a .jsonl file, plain or .gz, up to {MAX_FILE_BYTES // 2**20} MB",
+                        label=f"Questions, a .jsonl file, plain or .gz, up to {MAX_OWN_BYTES // 2**20} MB",
                         height=160,
                         elem_id="qx-train-questions",
                     )

@@ -58,13 +58,9 @@ class TrainTab(TrainLayout):
         selects = [self.list.select, self.updates.select]
         gr.on(selects, packs(self._on_click), view_state, detail, **EACH, **quick)
         self.timer.tick(packs(self._tick), view_state, detail, **quick)
-        gr.on(
-            [self.data.change, self.effort.change],
-            packs(self._on_data),
-            [self.data, self.effort],
-            [self.own, *settings, self.estimate],
-            **quick,
-        )
+        chosen = [self.data, self.effort]
+        self.data.change(packs(self._on_data), chosen, [self.own, *settings, self.estimate], **quick)
+        self.effort.change(packs(self._on_effort), chosen, settings, **quick)
         paced = [self.settings[name] for name in ("updates", "episodes", "steps", "rank", "objective")]
         gr.on(
             [control.change for control in (*paced, self.base)],
@@ -160,6 +156,12 @@ class TrainTab(TrainLayout):
             **fields,
             **self._estimate(data, "", *fields.values()),
         }
+
+    def _on_effort(self, data: str, effort: str) -> Update:
+        """What makes a training quick, or full again; all else stays as somebody set it."""
+        quick, full = config_values(quick_config(data)), config_values(recipe_config(data))
+        wanted = quick if effort == QUICK else full
+        return {self.settings[name]: wanted[name] for name in wanted if quick[name] != full[name]}
 
     def _estimate(self, data: str, base: str, *settings: Any) -> Update:
         try:

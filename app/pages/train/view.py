@@ -154,10 +154,8 @@ def _training_row(training: ShownTraining, is_chosen: bool) -> Node:
     return table_row(*cells, on=is_chosen)
 
 
-def header(training: ShownTraining | None) -> list[Node]:
+def header(training: ShownTraining) -> list[Node]:
     """What a training is doing, how far it is, and its main numbers."""
-    if training is None:
-        return []
     name, about = h("strong.qx-doc-title", training.name), h("span.qx-mut.qx-sm", _about(training))
     head = h("div.qx-row", name, chip(training.state), about)
     nodes = [head, *_progress(training), *notice(training.message)]

@@ -12,10 +12,12 @@ import gradio as gr
 
 from app.components.tree import clicked, packs, tree
 from app.pages.widgets.notices import preparing
+from app.pages.widgets.requests import OpenChunk
 from app.pages.widgets.work import QUIET, Work, cancel_button, in_line
 from app.services.in_view import Labelled, OpenDocuments
 from app.services.recent import Recent
 from app.services.session import Session
+from core.base.errors import BadRequest
 from core.base.types import Workspace
 from core.views.draw.nodes import Node, h, sends
 from core.views.draw.words import counted
@@ -199,6 +201,12 @@ class Asking:
         if documents is None or workspace is None:
             return False
         return documents.workspace.is_cut_as(workspace.documents, workspace.tables)
+
+    def in_explore(self, session: Session, workspace: Workspace | None, chunk_id: int) -> OpenChunk:
+        """A run's chunk, to be shown there. Raises BadRequest where that has other documents open by now."""
+        if not self.has_open(session, workspace):
+            raise BadRequest("Explore has another document open by now; open this one there first")
+        return OpenChunk(chunk_id)
 
 
 def settings_toggle(panel: str, first: Node, words: Sequence[Node]) -> Node:

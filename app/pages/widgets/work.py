@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import gradio as gr
 
@@ -19,21 +18,14 @@ from app.components.tree import packs
 from app.gradio_internals import cancel_at_once
 from app.pages.widgets.notices import passing
 from core.base.errors import UserError
-from core.base.progress import InThread
+from core.base.progress import InThread, mapped
 
 P = TypeVar("P")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True)
-class Finished(Generic[R]):
-    """Last item of a stream of progress: what the work returned."""
-
-    result: R
-
-
-def stream(work: Callable[[Callable[[P], None]], R], every: float = 0.2) -> Generator[P | Finished[R]]:
-    """The latest progress at most once in `every` seconds, then `Finished`. Raises what the work raises."""
+def stream(work: Callable[[Callable[[P], None]], R], every: float = 0.2) -> Generator[P, None, R]:
+    """The latest progress at most once in `every` seconds; what the work returned, or what it raised."""
     begun = InThread(work)
     try:
         while begun.thread.is_alive():
@@ -45,7 +37,7 @@ def stream(work: Callable[[Callable[[P], None]], R], every: float = 0.2) -> Gene
                 yield latest
     finally:
         begun.close()
-    yield Finished(begun.result())
+    return begun.result()
 
 
 Update = dict[Any, Any]
@@ -118,12 +110,8 @@ class Work:
         of the sentence that its error becomes, a notice by default. doing: what it does, as "comparing".
         """
         try:
-            with closing(stream(task)) as items:
-                for item in items:
-                    if isinstance(item, Finished):
-                        yield from done(item.result)
-                    else:
-                        yield going(item)
+            result = yield from mapped(stream(task), going)
+            yield from done(result)
         except Exception as error:
             words = str(error)
             if not isinstance(error, UserError):
