@@ -214,6 +214,16 @@ def is_alive(pid: int) -> bool:
     return True
 
 
+def made_once(name: str, make: Callable[[Path], object]) -> Path:
+    """A file or folder beside the servers that workers share. The worker that needs it first makes it."""
+    path = Path(os.environ[SERVERS]) / name
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            make(path)
+    return path
+
+
 def core_command(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """`python -m core ...` with some variables more."""
     return subprocess.run(
@@ -410,41 +420,34 @@ def _opening(browser: Browser) -> Iterator[OpenPage]:
 
 @pytest.fixture(scope="session")
 def tiny() -> Path:
-    """An imported checkpoint of that name, which embeds in milliseconds. It lies beside the servers that workers
-    share, and is not to be written to.
-    """
-    folder = Path(os.environ[SERVERS]) / "checkpoint" / "tiny"
-    with (folder.parents[1] / "checkpoint.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            # takes seconds: browser tests do without
-            from core.encode.checkpoint import read_spec, write_spec
-            from core.encode.reference import import_checkpoint
+    """An imported checkpoint of that name, which embeds in milliseconds. Not to be written to."""
 
-            reference = ROOT / "tests" / "data" / "reference"
-            import_checkpoint(
-                str(reference / "checkpoints" / "relative10"), folder, base=str(reference / "tiny-bert")
-            )
-            write_spec(folder, read_spec(folder).model_copy(update={"name": "tiny"}))
-    return folder
+    def make(folder: Path) -> None:
+        # takes seconds: browser tests do without
+        from core.encode.checkpoint import read_spec, write_spec
+        from core.encode.reference import import_checkpoint
+
+        reference = ROOT / "tests" / "data" / "reference"
+        source = reference / "checkpoints" / "relative10"
+        import_checkpoint(str(source), folder / "tiny", base=str(reference / "tiny-bert"))
+        write_spec(folder / "tiny", read_spec(folder / "tiny").model_copy(update={"name": "tiny"}))
+
+    return made_once("checkpoint", make) / "tiny"
 
 
 @pytest.fixture(scope="session")
 def visited_home() -> Path:
-    """A home folder where the sample of a first visit was open, with the agent that ships. Made by one worker
-    for all; to be copied.
-    """
-    from core.lab.tasks.samples import list_samples  # needs the environment as it is set for tests
+    """A home folder where the sample of a first visit was open, with the agent that ships. To be copied."""
 
-    home = Path(os.environ[SERVERS]) / "visited-home"
-    with home.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not home.exists():
-            visit = ("--document", str(list_samples()[0].path), "--query", "Where was the blanket?", "--json")
-            flags = ("--step-budget", "1", "--methods", "qrag")
-            made = core_command({"QRAG_HOME": str(home)}, "compare", *visit, *flags)
-            assert made.returncode == 0, made.stderr
-    return home
+    def make(home: Path) -> None:
+        from core.lab.tasks.samples import list_samples  # needs the environment as it is set for tests
+
+        visit = ("--document", str(list_samples()[0].path), "--query", "Where was the blanket?", "--json")
+        flags = ("--step-budget", "1", "--methods", "qrag")
+        made = core_command({"QRAG_HOME": str(home)}, "compare", *visit, *flags)
+        assert made.returncode == 0, made.stderr
+
+    return made_once("visited-home", make)
 
 
 @pytest.fixture(scope="session")

@@ -54,17 +54,17 @@ def settle(page: Page, seconds: float = 30) -> None:
         assert time.monotonic() < deadline, f"after {seconds} s the page is not at rest: {moving + streams}"
 
 
-def frames_asked_for(page: Page, milliseconds: int = 500) -> int:
-    """By the page's scripts, in this time; nothing else tells of them than the function that they call."""
-    count = """async (time) => {
+def frames_asked_for(page: Page) -> int:
+    """By the page's scripts, in half a second; nothing else tells of them than the function that they call."""
+    count = """async () => {
       const { requestAnimationFrame } = window;
       let n = 0;
       window.requestAnimationFrame = (run) => { n++; return requestAnimationFrame(run); };
-      await new Promise((over) => setTimeout(over, time));
+      await new Promise((over) => setTimeout(over, 500));
       window.requestAnimationFrame = requestAnimationFrame;
       return n;
     }"""
-    return int(page.evaluate(count, milliseconds))
+    return int(page.evaluate(count))
 
 
 def release(page: Page, held: list[Route]) -> None:

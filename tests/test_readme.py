@@ -18,7 +18,11 @@ PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
 }
-COMMANDS = sorted({name for text in PAGES.values() for name in re.findall(r"python -m core ([a-z-]+)", text)})
+IN_CODE = {name for text in PAGES.values() for name in re.findall(r"python -m core ([a-z-]+)", text)}
+BESIDE_FUNCTIONS = re.findall(
+    r"^\| `\w+` \|[^|]*\| `([a-z ]+)` \|", PAGES["docs/interfaces.md"], re.MULTILINE
+)
+COMMANDS = sorted({*IN_CODE, *BESIDE_FUNCTIONS})
 
 
 @pytest.mark.campaign
@@ -34,7 +38,7 @@ def test_python_example_runs() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_exist(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main([command, "--help"])
+        main([*command.split(), "--help"])
     assert ended.value.code == 0
     assert f"python -m core {command}" in capsys.readouterr().out
 

@@ -47,11 +47,10 @@ def test_a_table_is_what_its_command_prints(arguments: list[str], stated: str, t
     check_made_anew(arguments, stated, tmp_path / "figure.svg")
 
 
-@pytest.mark.parametrize("arguments", [arguments for arguments, _ in COMMANDS], ids=" ".join)
-def test_the_rows_of_every_table_are_there(arguments: list[str]) -> None:
-    for named in arguments:
-        # without them the command would evaluate anew, for hours
-        assert not named.startswith("results/") or (ROOT / named).exists()
+def test_the_rows_of_every_table_are_there() -> None:
+    """Without them the command would evaluate anew, for hours."""
+    named = {argument for arguments, _ in COMMANDS for argument in arguments}
+    assert [path for path in named if path.startswith("results/") and not (ROOT / path).exists()] == []
 
 
 def check_made_anew(arguments: list[str], stated: str, drawn: Path) -> None:

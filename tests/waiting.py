@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Until it is so; fails where that takes longer."""
-    deadline = time.monotonic() + seconds
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Until it is so; fails where that takes longer than half a minute."""
+    deadline = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < deadline, "it did not come about in time"
         time.sleep(0.005)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -12,8 +11,9 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.conftest import ROOT, SERVERS, core_command
+from tests.conftest import ROOT, core_command, made_once
 
 if TYPE_CHECKING:
     from app.services.shared import Services
@@ -103,19 +103,17 @@ def shared_app(name: str, *flags: str, visited: Path | None = None) -> RunningAp
 
     visited: a home folder to begin with.
     """
-    folder = Path(os.environ[SERVERS])
-    known = folder / f"{name}.json"
-    with (folder / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not known.exists():
-            home = folder / name
-            if visited is None:
-                home.mkdir()
-            else:
-                shutil.copytree(visited, home)
-            app, _ = start_process(home, *flags)
-            known.write_text(json.dumps([app.url, str(app.home), app.pid]))
-    url, home_path, pid = json.loads(known.read_text())
+
+    def start(known: Path) -> None:
+        home = known.with_suffix("")
+        if visited is None:
+            home.mkdir()
+        else:
+            shutil.copytree(visited, home)
+        app, _ = start_process(home, *flags)
+        known.write_text(json.dumps([app.url, str(app.home), app.pid]))
+
+    url, home_path, pid = json.loads(made_once(f"{name}.json", start).read_text())
     return RunningApp(url, Path(home_path), pid)
 
 
@@ -183,9 +181,25 @@ def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
     from app.services.settings import Settings
     from app.services.shared import Services  # takes seconds: browser tests do without
 
-    made = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))
-    yield made
-    made.close()
+    with closing(Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def services_of_file(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """`services` of all tests of a file: loading agents and reader takes seconds."""
+    from app.services.settings import Settings
+    from app.services.shared import Services
+
+    log = tmp_path_factory.mktemp("log") / "log.duckdb"
+    with closing(Services(Settings(checkpoint=str(tiny), log=log))) as made:
+        yield made
+
+
+@pytest.fixture
+def began() -> datetime:
+    """When the test did: earlier runs in the log are other tests'."""
+    return datetime.now(UTC)
 
 
 def wait_ready(page: Page, seconds: float = 60) -> None:

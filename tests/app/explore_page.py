@@ -27,13 +27,13 @@ def chosen(page: Page) -> list[int]:
     ]
 
 
-def press_run(page: Page, seconds: float = 60) -> None:
+def press_run(page: Page) -> None:
     """Presses Run and waits until nothing is at work; where a run had ended, until there is another."""
     before = page.evaluate(IN_VIEW)
     ended = f"before => ({AT_REST})() && (!before || ({IN_VIEW})() !== before)"
     page.locator("#qx-run").click()
     try:
-        page.wait_for_function(ended, arg=before, timeout=1000 * seconds)
+        page.wait_for_function(ended, arg=before, timeout=60_000)
     except TimeoutError as error:
         stands = [page.evaluate(AT_REST), before, page.evaluate(IN_VIEW)]
         stands += [page.locator(part).inner_text() for part in ("#qx-controls", "#qx-steps")]

@@ -15,7 +15,7 @@ TABS = ("Explore", "Compare", "SPARC", "Evidence sets", "Experiments", "Evaluate
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 
 CUT_OFF = """() => [...document.querySelectorAll("button, input, textarea, canvas, svg, h3, p, label, .qx-notice")]
-  .filter((part) => part.checkVisibility() && !part.closest(".qx-scroll, .qx-strip-scroll, .qx-strip-seg, .qx-read, .qx-pre, .qx-unseen, #js-plotly-tester"))
+  .filter((part) => part.checkVisibility() && !part.closest(".qx-scroll, .qx-strip .qx-seg, .qx-read, .qx-pre, .qx-unseen, #js-plotly-tester"))
   .filter((part) => part.getBoundingClientRect().width > 1)
   .map((part) => [part.id || part.className.baseVal || part.className || part.tagName, part.textContent.slice(0, 40), part.getBoundingClientRect()])
   .filter(([, , box]) => box.left < 0 || box.right > innerWidth + 1)

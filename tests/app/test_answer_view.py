@@ -11,8 +11,10 @@ from core.base.types import Chunk
 from core.ingest.prose import Prose
 from core.llm.protocol import Cost
 from core.views.draw.answers import answer, answer_place, asking, cited, in_column
+from core.views.draw.nodes import Node
 from core.views.draw.text import drawn
 from core.views.quotes import LONGEST_MARK, ChunkInPlace, alone
+from tests.app.markup import markup
 
 TEXTS = {3: "It rained all day. Ruth went to the mill.", 4: "Nothing came. Nobody spoke."}
 TOLD = EvidenceAnswer("mill", 0.756, "reader", (3,), (36, 40))
@@ -110,11 +112,6 @@ def test_a_column_names_its_chunk_for_its_own_place() -> None:
     assert '"3 2"' in json.dumps(in_column(TOLD, 2))
 
 
-def strings(node: object) -> list[str]:
+def strings(tree: list[Node]) -> list[str]:
     """Every text of a tree, attributes left out."""
-    if isinstance(node, str):
-        return [node]
-    if isinstance(node, list):
-        children = node[2] if len(node) == 3 and isinstance(node[1], dict) else node
-        return [text for child in children for text in strings(child)]
-    return []
+    return [*markup(tree).strings]

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import open_pasted, run
+from tests.app.test_sparc_tab import set_model
 from tests.conftest import OpenPage
 from tests.llm_server import Answers, Hangs, LlmServer, Says, serve_llm
 from tests.settled import settle
@@ -48,15 +49,7 @@ def test_a_language_model_cites_chunks_which_the_reader_checks(page: Page, serve
     expect(cited).to_contain_text("no language model is set", timeout=20_000)
 
     page.get_by_role("tab", name="SPARC", exact=True).click()
-    page.locator("#qx-sparc-set .qx-set-line").click()
-    page.locator("#qx-sparc-llm button").first.click()
-    address = page.locator("#qx-sparc-llm-address input")
-    expect(address).to_be_visible()
-    settle(page)  # what an opened panel holds is made piece by piece
-    address.fill(server.url)
-    page.locator("#qx-sparc-llm-model input").fill("scripted-7b")
-    page.locator("#qx-sparc-llm-save").click()
-    expect(page.locator("#qx-sparc-llm")).to_contain_text("scripted-7b at", timeout=20_000)
+    set_model(page, server.url)
     page.get_by_role("tab", name="Explore", exact=True).click()
     page.locator("#qx-cite").click()
     sentences = cited.locator(".qx-answer-cited")

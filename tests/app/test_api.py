@@ -11,7 +11,6 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import fields
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
 from app.calls.operations import Operations
-from app.doors import MAX_DOCUMENT_BYTES, MAX_UPLOAD_BYTES
 from app.pages.experiments import view as experiments_view
 from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore.strip_source import RunStrip
@@ -49,6 +47,7 @@ from core.runs.again.replay import replay_run
 from core.runs.log import ExperimentLog, LoggedRun, import_runs
 from core.runs.log.records import now
 from tests.app.conftest import ROOT, RunningApp
+from tests.app.opened import FORTY_DAYS as TEXT
 from tests.core.runs.log.recording import make_record
 from tests.coroutines import run as run_coroutine
 
@@ -65,8 +64,6 @@ FUNCTIONS = {
     "export_run",
 }
 QUERY = "where was the apple before the hallway ?"
-NAMES, PLACES = ("john", "mary", "sandra", "daniel"), ("hallway", "garden", "office", "bathroom", "kitchen")
-TEXT = "\n\n".join(f"{NAMES[i % 4]} travelled to the {PLACES[i % 5]} on day {i} ." for i in range(40))
 ANN, BOB = "a" * 32, "b" * 32
 
 
@@ -131,6 +128,7 @@ def test_what_can_not_be_opened_is_one_sentence(operations: Operations) -> None:
         ({"run_id": "0" * 32}, RunNotFound, "check the id"),
         ({"run_id": "0" * 32, "max_tokens": 9}, BadRequest, "as the run had them"),
         ({"text": TEXT, "encoding": "utf-7"}, BadRequest, "choose one such as cp1252"),
+        ({"text": TEXT, "max_tokens": 0}, BadRequest, "max tokens 0 is below 8"),
     ]
     for arguments, kind, sentence in refused:
         with pytest.raises(kind, match=sentence):
@@ -216,6 +214,8 @@ def test_a_comparison_gives_the_columns_and_their_runs(operations: Operations, d
     assert set(operations.compare(document, QUERY)["run_ids"]) == {"qrag", "hybrid", "topk", "bm25"}
     with pytest.raises(BadRequest, match="'dense' does not exist; choose among qrag:tiny"):
         operations.compare(document, QUERY, ["dense"])
+    with pytest.raises(BadRequest, match="qrag and qrag:tiny are one method here"):
+        operations.compare(document, QUERY, ["qrag", "qrag:tiny"])
 
 
 def test_a_child_of_another_method_s_run_is_scored_anew(operations: Operations, document: str) -> None:
@@ -268,7 +268,7 @@ def test_a_run_made_elsewhere_is_explored_explained_and_compared(
     session = finish(explorer.attach(made["run_id"]))
     run = explorer.run_of(session)
     assert run.imported == "1 of 2 passages that were returned were not found in these documents."
-    assert (run.ruler(1), run.scale(), run.scores(1).q_values[4]) == (
+    assert (run.ruler(1), run.scale, run.scores(1).q_values[4]) == (
         [],
         (0.0, 1.0),
         pytest.approx(np.nan, nan_ok=True),
@@ -335,9 +335,10 @@ def test_the_command_line_prints_the_same(
 
 
 def test_visitors_of_a_public_app_are_kept_apart(tiny: Path, tmp_path: Path) -> None:
-    services = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb", public=True))
-    operations = Operations(services, Comparisons(services), SparcRuns(services))
-    try:
+    with closing(
+        Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb", public=True))
+    ) as services:
+        operations = Operations(services, Comparisons(services), SparcRuns(services))
         document = operations.open_document(text=TEXT, visitor=ANN)["document_id"]
         run_id = operations.run_agent(document, QUERY, visitor=ANN)["run_id"]
         assert operations.search_runs(visitor=ANN)["total"] == 1
@@ -370,8 +371,6 @@ def test_visitors_of_a_public_app_are_kept_apart(tiny: Path, tmp_path: Path) -> 
         )
         with pytest.raises(RunNotFound):
             operations.get_run(run_id, visitor=ANN)
-    finally:
-        services.close()
 
 
 # Over HTTP and MCP
@@ -504,33 +503,6 @@ def test_a_mistake_comes_back_as_one_sentence(tiny_app: RunningApp) -> None:
     with pytest.raises(AppError, match="not open any more"):
         Client(tiny_app.url, verbose=False).predict(document_id="x", query=QUERY, api_name="/run_agent")
     assert "Traceback" not in (tiny_app.home / "app.out").read_text()
-
-
-def test_a_body_that_would_fill_the_memory_is_refused(tiny_app: RunningApp) -> None:
-    path, kind = "/gradio_api/call/v2/open_document", {"Content-Type": "application/json"}
-    for where, most in ((path, MAX_DOCUMENT_BYTES), ("/gradio_api/upload", MAX_UPLOAD_BYTES)):
-        with closing(HTTPConnection(tiny_app.url.removeprefix("http://"), timeout=60)) as connection:
-            connection.putrequest("POST", where)
-            connection.putheader("Content-Length", str(most + 1))
-            connection.endheaders()
-            reply = connection.getresponse()
-            assert (reply.status, json.load(reply)["detail"].count(";")) == (413, 1)
-    with closing(HTTPConnection(tiny_app.url.removeprefix("http://"), timeout=60)) as connection:
-        endless = (b"a" * 2**20 for _ in range(MAX_DOCUMENT_BYTES // 2**20 + 8))
-        try:
-            connection.request("POST", path, endless, kind, encode_chunked=True)
-            assert connection.getresponse().status >= 400
-        except ConnectionError:  # it hung up while we were still sending
-            pass
-    assert call(tiny_app.url, "search_runs", limit=1)[0] == "complete"
-
-
-def test_no_call_goes_past_the_queue(tiny_app: RunningApp) -> None:
-    for path in ("/gradio_api/run/search_runs", "/gradio_api/api/search_runs"):
-        with closing(HTTPConnection(tiny_app.url.removeprefix("http://"), timeout=60)) as connection:
-            connection.request("POST", path, json.dumps({"data": []}), {"Content-Type": "application/json"})
-            reply = connection.getresponse()
-            assert (reply.status, reply.read().count(b"nothing at this address")) == (404, 1)
 
 
 @pytest.mark.parametrize(

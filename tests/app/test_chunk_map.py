@@ -20,16 +20,14 @@ from app.pages.explore.chunk_map import NEAREST, ChunkMaps
 from app.pages.explore.strip_source import RunStrip
 from app.services import visitors
 from app.services.explorer import Explorer
-from app.services.opener import Opener
-from app.services.session import Session
 from app.services.shared import Services
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.home import cache_folder
-from core.base.progress import finish
 from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, upload, wait_ready
-from tests.app.explore_page import chosen, excerpt, open_pasted, run, set_number
+from tests.app.explore_page import chosen, excerpt, open_pasted, paste, run, set_number
+from tests.app.opened import NAMES, PLACES, ask, pasted
 from tests.conftest import CAMPAIGN, OpenPage
 from tests.settled import settle
 
@@ -47,23 +45,14 @@ def run_over(services: Services, n_chunks: int, owner: str | None = None) -> str
     """Token of a run over a document under headings of its own."""
     explorer = Explorer(services)
     rng = np.random.default_rng(n_chunks)
-    names, places = (
-        ("john", "mary", "sandra", "daniel"),
-        ("hallway", "garden", "office", "bathroom", "kitchen"),
-    )
     told = [
-        [f"{rng.choice(names)} travelled to the {rng.choice(places)} ." for _ in range(4)]
+        [f"{rng.choice(NAMES)} travelled to the {rng.choice(PLACES)} ." for _ in range(4)]
         for _ in range(n_chunks)
     ]
     lines = [f"# Part {i % 3}\n\nday {i} : {' '.join(facts)}" for i, facts in enumerate(told)]
-    session = finish(
-        Opener(explorer, Session(owner=owner), services.agents.default_checkpoint, "structure", 60).pasted(
-            "\n\n".join(lines)
-        )
-    )
+    session = pasted(services, "\n\n".join(lines), 60, chunker="structure", owner=owner)
     assert len(explorer.documents(session).corpus) == n_chunks
-    *_, ended = explorer.advance(session, "where is mary ?", EpisodeConfig(step_budget=2), None)
-    return ended.run
+    return ask(explorer, session, "where is mary ?", EpisodeConfig(step_budget=2))[0].run
 
 
 def answered(maps: ChunkMaps, token: str, action: str = "make") -> dict[str, Any]:
@@ -429,6 +418,10 @@ def test_the_map_is_enlarged_moved_and_shown_whole_again(page: Page) -> None:
     moved = shown()
     assert moved not in (at_rest, larger)
     assert page.locator("#qx-reading .qx-marked").get_attribute("data-arg") == opened, "a drag opens nothing"
+    for name, by, is_first in (("pointerdown", 0, True), ("pointermove", 90, False), ("pointerup", 0, True)):
+        of = {"clientX": x + by, "clientY": y, "button": 0, "pointerId": 1, "isPrimary": is_first}
+        canvas.dispatch_event(name, of)
+    assert shown() == moved, "a second finger does not throw it about"
     whole.click()
     assert shown() == at_rest
     part(page, "chunkmap-in").click()
@@ -497,10 +490,7 @@ def test_headings_have_colours_and_a_short_document_has_no_map(page: Page, tmp_p
     expect(colours).to_contain_text("document", timeout=60_000)
     expect(colours).not_to_contain_text("heading")
     expect(part(page, "chunkmap-back")).to_be_disabled()
-    page.get_by_text("Change document").click()
-    page.get_by_role("tab", name="Paste").click()
-    page.locator("#qx-pasted textarea").fill("It rained. Nobody came.")
-    page.locator("#qx-open-pasted").click()
+    paste(page, "It rained. Nobody came.")
     expect(page.locator("#qx-header")).to_contain_text("1 chunk", timeout=60_000)
     page.locator("#qx-question textarea").fill("Who came?")
     page.locator("#qx-run").click()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,6 @@ from app.services.comparisons import (
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled, OpenDocuments
 from app.services.library import OpenOrder
-from app.services.opener import Opener
 from app.services.recent import Recent
 from app.services.session import Session
 from app.services.settings import Settings
@@ -53,6 +51,7 @@ from core.views.draw.nodes import html_of
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import chosen, excerpt, open_pasted
+from tests.app.opened import FORTY_DAYS, pasted, pasted_documents, with_label
 from tests.conftest import OpenPage
 from tests.settled import release, settle
 from tests.silent_llm import SilentLlm
@@ -64,17 +63,8 @@ SUPPORT = (0, 20, 39)
 
 
 @pytest.fixture(scope="module")
-def services(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    """One for the file: loading agents takes seconds."""
-    log = tmp_path_factory.mktemp("log") / "log.duckdb"
-    with closing(Services(Settings(checkpoint=str(tiny), log=log))) as made:
-        yield made
-
-
-@pytest.fixture
-def began() -> datetime:
-    """When the test did: earlier runs in the log are other tests'."""
-    return datetime.now(UTC)
+def services(services_of_file: Services) -> Services:
+    return services_of_file
 
 
 @pytest.fixture
@@ -83,24 +73,12 @@ def comparisons(services: Services) -> Comparisons:
 
 
 def opened(services: Services, text: str) -> OpenDocuments:
-    session = finish(Opener(Explorer(services), Session(), "tiny", "sentences", 12).pasted(text))
-    documents = services.library.corpora.get(session.corpus)
-    return finish(
-        services.library.reopen(
-            OpenOrder(documents.agent, label=lambda _: (Labelled(QUERY, "garden", 2, SUPPORT),)),
-            documents.workspace,
-        )
-    )
+    return with_label(services, pasted_documents(services, text), Labelled(QUERY, "garden", 2, SUPPORT))
 
 
 @pytest.fixture
 def documents(services: Services) -> OpenDocuments:
-    words = ("john", "mary", "sandra", "daniel")
-    places = ("hallway", "garden", "office", "bathroom", "kitchen")
-    return opened(
-        services,
-        "\n\n".join(f"{words[i % 4]} travelled to the {places[i % 5]} on day {i} ." for i in range(40)),
-    )
+    return opened(services, FORTY_DAYS)
 
 
 def compared(
@@ -221,7 +199,7 @@ def test_a_cancel_keeps_the_columns_that_were_there(
 
     with pytest.raises(Cancelled):
         comparisons.run(documents, ComparisonOrder(QUERY, EVERY, 3), report)
-    assert comparisons.wait_idle("comparing", 0)
+    assert comparisons.comparing.is_set()
     assert [ref.name for ref in told[-1].columns] == ["Q-RAG tiny"]
     statuses = {row.method: row.status for row in services.own_log.search(owner=None, since=began).rows}
     assert statuses == {"qrag": "complete", "hybrid": "cancelled"}
@@ -246,7 +224,7 @@ def test_orders_that_can_not_be_are_refused(
 ) -> None:
     with pytest.raises(BadRequest, match=words):
         comparisons.run(documents, order, lambda _: None)
-    assert comparisons.wait_idle("comparing", 0)
+    assert comparisons.comparing.is_set()
 
 
 def test_a_method_that_refuses_says_so_in_its_column(comparisons: Comparisons, services: Services) -> None:
@@ -490,7 +468,7 @@ def test_every_way_of_cutting_is_a_logged_run_over_that_cut(
     told: list[Comparing[CutRow]] = []
     rows = comparisons.across_cuts(documents, ComparisonOrder(QUERY, (), 3, forbidden=(0, 1)), told.append)
     sizes = sizes_for(documents.agent.spec)
-    assert comparisons.wait_idle("cutting", 0)
+    assert comparisons.cutting.is_set()
     assert [row.name for row in rows] == [
         AS_OPEN,
         *(f"{chunker}, {size} tokens" for chunker in CHUNKERS for size in sizes),
@@ -545,7 +523,7 @@ def test_rows_say_what_was_asked_and_whether_it_still_is(
     said = json.dumps(difference_view.cuts_of(cut, "another question ?", other))
     assert "Changed since these rows were made: question, document." in said
     [document] = documents.workspace.documents
-    recut = finish(Opener(Explorer(services), Session(), "tiny", "sentences", 30).pasted(document.text))
+    recut = pasted(services, document.text, 30)
     larger = services.library.corpora.get(recut.corpus)
     assert "rows were made: document." in json.dumps(difference_view.cuts_of(cut, QUERY, larger))
     with gr.Blocks():
@@ -571,6 +549,9 @@ def test_what_is_read_stays_open_while_columns_come_in(services: Services, docum
     assert "chunk 7" in json.dumps(told[tab.reading])
     assert "columns were made: question" in json.dumps(told[tab.asking.standing])
     assert tab.change_panel not in told, "nor does what is typed about it go"
+    for act, arg in (("why", "0"), ("page", "5")):  # nor where somebody looks around for it
+        event = gr.EventData(None, {"act": act, "arg": arg})
+        assert tab.change_panel not in tab._on_click(told[tab.compared], event)
     again = replace(came[-1], columns=came[-1].columns[1:])
     assert tab._grown(session, reads, again, Cuts(), *asked)[tab.compared].chunk_id is None
 
@@ -590,7 +571,7 @@ def test_a_cancelled_way_of_cutting_keeps_the_runs_before_it(
 
     with pytest.raises(Cancelled):
         comparisons.across_cuts(documents, ComparisonOrder(QUERY, (), 3), report)
-    assert comparisons.wait_idle("cutting", 0)
+    assert comparisons.cutting.is_set()
     assert [row.status for row in services.own_log.search(owner=None, since=began).rows] == [
         "complete",
         "complete",

@@ -32,6 +32,7 @@ from app.services.evaluations import (
     stop_curve,
 )
 from app.services.explorer import Explorer
+from app.services.kept_open import kept_documents
 from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import Services
@@ -163,7 +164,7 @@ def test_a_cancel_keeps_what_was_measured(
 
     with pytest.raises(Cancelled):
         evaluations.run(order_of(questions, "mine", n=None), report)
-    assert evaluations.wait_idle(0)
+    assert evaluations.idle.is_set()
     (entry,) = list_evaluations(services.log)  # type: ignore[arg-type]
     assert (entry.n, entry.config["cancelled"], entry.config["n_asked"]) == (32, True, None)
     row = evaluations.get(entry.evaluation_id).rows[31]
@@ -179,7 +180,9 @@ def test_an_episode_opens_in_explore_and_goes_as_it_went(
     assert episode.example.support == row.support
     explorer = Explorer(services)
     session = finish(open_episode(explorer, Session(), episode))
-    assert explorer.documents(session).workspace.texts() == list(episode.example.chunks)
+    opened = explorer.documents(session)
+    assert opened.workspace.texts() == list(episode.example.chunks)
+    assert kept_documents(opened.name, None), "its address opens it after a restart"
     *_, session = explorer.advance(session, episode.example.question, episode.config, None)
     run = explorer.run_of(session)
     assert (run.trace.chosen, run.gold) == (row.chosen, row.support)
@@ -247,7 +250,7 @@ def test_orders_that_can_not_be_are_refused(evaluations: Evaluations) -> None:
         with pytest.raises(BadRequest, match=words):
             evaluations.run(order, lambda _: None)
     assert evaluations.all() == []
-    assert evaluations.wait_idle(0)
+    assert evaluations.idle.is_set()
 
 
 ROWS = [

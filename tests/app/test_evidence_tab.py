@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +20,6 @@ from app.services.evidence_sets import MAX_BUDGET, EvidenceSets, SetOrder, measu
 from app.services.in_view import Labelled, OpenDocuments
 from app.services.library import OpenOrder
 from app.services.session import Session
-from app.services.settings import Settings
 from app.services.shared import Services
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, Cancelled, RunNotFound
@@ -40,28 +38,20 @@ from core.runs.export.runs import export_runs
 from core.runs.log import LoggedRun, import_runs
 from tests.app.axe import grave_faults, grave_faults_in_both
 from tests.app.conftest import RunningApp, upload, wait_ready
+from tests.app.opened import LETTER_QUESTION as QUESTION
+from tests.app.opened import LETTER_SUPPORT as SUPPORT
+from tests.app.opened import letter_chunks, with_label
 from tests.conftest import CAMPAIGN, OpenPage
 from tests.llm_server import serve_llm
 from tests.settled import settle
 from tests.silent_llm import SilentLlm
 
-QUESTION = "where did anna hide the letter ?"
-SUPPORT = (3, 7)
 PAGE_LD = {"@type": "FAQPage", "name": "Letters </pre><script>"}
 
 
 @pytest.fixture(scope="module")
-def services(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    """One for the file: loading agents and reader takes seconds."""
-    log = tmp_path_factory.mktemp("log") / "log.duckdb"
-    with closing(Services(Settings(checkpoint=str(tiny), log=log))) as made:
-        yield made
-
-
-@pytest.fixture
-def began() -> datetime:
-    """When the test did: earlier runs in the log are other tests'."""
-    return datetime.now(UTC)
+def services(services_of_file: Services) -> Services:
+    return services_of_file
 
 
 @pytest.fixture
@@ -74,24 +64,16 @@ def documents(services: Services) -> OpenDocuments:
     """Thirty short chunks under the tiny agent and a page with JSON-LD, with one question whose support is
     known.
     """
-    names, places = ("anna", "peter", "mary", "john"), ("hallway", "garden", "office", "mill", "kitchen")
-    chunks = [f"{names[i % 4]} went to the {places[i % 5]} on day {i} ." for i in range(30)]
-    chunks[3], chunks[7] = "anna took the letter to the mill .", "there anna hid the letter under the stone ."
     opened = finish(
         services.library.open(
             OpenOrder(services.agents.load("tiny")),
             [
-                Document("story", "\n\n".join(chunks), "text"),
+                Document("story", "\n\n".join(letter_chunks()), "text"),
                 Document("page", "# Letters\n\nHow letters are written.", "markdown", (PAGE_LD,)),
             ],
         )
     )
-    return finish(
-        services.library.reopen(
-            OpenOrder(opened.agent, label=lambda _: (Labelled(QUESTION, "stone", 2, SUPPORT),)),
-            opened.workspace,
-        )
-    )
+    return with_label(services, opened, Labelled(QUESTION, "stone", 2, SUPPORT))
 
 
 def quiet(_: object) -> None:
@@ -218,7 +200,7 @@ def test_orders_that_can_not_be_leave_no_run(
     with pytest.raises(BadRequest, match=sentence):
         sets.run(documents, order, quiet)
     assert services.own_log.search(owner=None, since=began).total == 0
-    assert sets.wait_idle(0)
+    assert sets.idle.is_set()
 
 
 @pytest.mark.parametrize("budget", [None, math.nan, math.inf, 2.5])
@@ -236,7 +218,7 @@ def test_a_cancel_while_embedding_leaves_no_run(
     with pytest.raises(Cancelled):
         sets.run(documents, SetOrder(QUESTION, 8), leave)
     assert services.own_log.search(owner=None, since=began).total == 0
-    assert sets.wait_idle(0)
+    assert sets.idle.is_set()
     assert sets.run(documents, SetOrder(QUESTION, 8), quiet).ended
 
 
@@ -352,6 +334,9 @@ def test_clicks_open_rows_and_chunks_and_nothing_else(
     read = tab._on_click(session, place, click("open", 7))
     assert "Open in Explore" in text(read[tab.reading])
     assert tab._on_click(session, place, click("explore", 7))[tab.to_explore].chunk_id == 7
+    with pytest.raises(BadRequest, match="another document open"):
+        tab._on_click(Session(corpus="other"), place, click("explore", 7))
+    assert (tab._address(place), tab._address(EvidencePlace())) == (f"run={run_id}", gr.skip())
     assert tab._on_click(session, read[tab.place], click("close"))[tab.reading] == []
     few = tab._on_click(session, place, click("rows", "taken"))
     assert few[tab.place].shown.only_taken

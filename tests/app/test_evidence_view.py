@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from bs4 import Tag
 
 from app.pages.evidence import documents as documents_view
 from app.pages.evidence import frontier as frontier_view
@@ -25,7 +25,7 @@ from core.base.events import RunStarted, Trace
 from core.base.types import ChunkTable, Document, Workspace, join_workspaces, workspace_of_chunks
 from core.lab.studies.frontier import Curve
 from core.methods.resrag.sets import Rival, document_sets, token_counts
-from core.views.draw.nodes import Node
+from tests.app.markup import markup, words
 
 HOSTILE = "<script>alert(1)</script> ${1} {{2}}"
 SIZES = (9, 0, 4)
@@ -60,7 +60,7 @@ def set_of(
     chances = np.full(len(workspace), 0.001, np.float32)
     chances[list(taken)] = np.linspace(0.95, 0.6, len(taken)) if taken else []
     config = EpisodeConfig(step_budget=min(8, len(workspace)), stop_threshold=0.5)
-    documents = SimpleNamespace(workspace=workspace, corpus=range(len(workspace)))
+    documents = SimpleNamespace(workspace=workspace, corpus=range(len(workspace)), questions=("who ?",))
     run = RunInView(
         "token",
         "a" * 32,
@@ -82,31 +82,8 @@ def set_of(
     )
 
 
-def words(nodes: Node | list[Node]) -> str:
-    if isinstance(nodes, str):
-        return nodes
-    if nodes and isinstance(nodes[0], str) and len(nodes) == 3 and isinstance(nodes[1], dict):
-        return "".join(map(words, nodes[2]))
-    return " ".join(map(words, nodes))
-
-
-def elements(nodes: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(tag, attributes) of everything in a tree."""
-    if (
-        isinstance(nodes, list)
-        and len(nodes) == 3
-        and isinstance(nodes[0], str)
-        and isinstance(nodes[1], dict)
-    ):
-        yield nodes[0], nodes[1]
-        yield from elements(nodes[2])
-    elif isinstance(nodes, list):
-        for node in nodes:
-            yield from elements(node)
-
-
-def paths(nodes: list[Node], kind: str) -> list[str]:
-    return [at["d"] for tag, at in elements(nodes) if tag == "path" and kind in at["class"].split()]
+def paths(part: Tag, kind: str) -> list[str]:
+    return [str(path["d"]) for path in part.select(f"path.{kind}")]
 
 
 def test_the_sentence_says_what_was_taken_and_what_it_answers() -> None:
@@ -145,7 +122,7 @@ def test_what_the_budget_did(taken: tuple[int, ...], budget: int, sentence: str)
 
 def test_tokens_stand_on_a_log_scale() -> None:
     told = view.tokens(set_of((3, 10)))
-    widths = [float(at["--x"][:-1]) for _, at in elements(told) if "--x" in at]
+    widths = [float(str(bar["data-x"])[:-1]) for bar in markup(told).select("[data-x]")]
     assert widths[2] == 100
     assert widths[0] == widths[1] == pytest.approx(100 * np.log1p(20) / np.log1p(130), abs=0.1)
     assert "log scale" in words(told)
@@ -153,51 +130,36 @@ def test_tokens_stand_on_a_log_scale() -> None:
 
 def test_more_than_the_root_is_marked() -> None:
     """Four of nine are beyond the root of three; two of four are not."""
-    told = documents_view.documents(set_of((0, 1, 2, 3, 9, 10)), Shown())
-    rows = [at for tag, at in elements(told) if tag == "section"]
-    assert [("qx-beyond" in at["class"]) for at in rows] == [True, False, False]
-    first, *others = [one for one in told if one[0] == "section"]
-    assert len(paths([first], "qx-bar-beyond")) == 1
-    assert paths([first], "qx-bar-beyond")[0].count("Z") == 1
-    assert not paths(others, "qx-bar-beyond")
-    assert "√9 = 3.0" in words(first)
-    assert "no chunks" in words(others[0])
+    rows = markup(documents_view.documents(set_of((0, 1, 2, 3, 9, 10)), Shown())).find_all("section")
+    assert [("qx-beyond" in row["class"]) for row in rows] == [True, False, False]
+    [[beyond], *others] = [paths(row, "qx-bar-beyond") for row in rows]
+    assert beyond.count("Z") == 1
+    assert others == [[], []]
+    assert "√9 = 3.0" in rows[0].get_text()
+    assert "no chunks" in rows[1].get_text()
 
 
 def test_an_opened_row_lists_what_is_taken_and_what_would_come_next() -> None:
     view_of = set_of((3, 10), gold=(3,), json_ld=('{"name": "Inn"}', "", ""))
-    told = documents_view.documents(view_of, Shown(opened=(0,)))
-    lines = list(json_nodes(told, "li"))
-    assert [re.findall(r"chunk \d+", words(line)) for line in lines] == [
-        ["chunk 3"],
-        ["chunk 0"],
-        ["chunk 1"],
-    ]
-    assert "support" in words(lines[0])
-    assert "95 %" in words(lines[0])
-    assert "not taken" in words(lines[1])
-    assert '{"name": "Inn"}' in words(told)
-    assert HOSTILE.split(" $")[0] in words(lines[0])
+    told = markup(documents_view.documents(view_of, Shown(opened=(0,))))
+    first, second, third = (line.get_text() for line in told.find_all("li"))
+    assert "chunk 3" in first
+    assert "chunk 0" in second
+    assert "chunk 1" in third
+    assert "support" in first
+    assert "95 %" in first
+    assert "not taken" in second
+    assert '{"name": "Inn"}' in told.get_text()
+    assert HOSTILE.split(" $")[0] in first
     closed = words(documents_view.documents(view_of, Shown()))
     assert '{"name": "Inn"}' not in closed
     assert "JSON-LD" in closed
 
 
-def json_nodes(nodes: Any, tag: str) -> Iterator[Node]:
-    if isinstance(nodes, list) and len(nodes) == 3 and nodes[0] == tag and isinstance(nodes[1], dict):
-        yield nodes
-    elif isinstance(nodes, list):
-        for node in nodes:
-            yield from json_nodes(node, tag)
-
-
 def test_only_documents_that_something_is_taken_of() -> None:
-    names = [
-        words(node)
-        for node in json_nodes(documents_view.documents(set_of((10,)), Shown(only_taken=True)), "section")
-    ]
-    assert len(names) == 1
-    assert "page 2" in names[0]
+    told = markup(documents_view.documents(set_of((10,)), Shown(only_taken=True)))
+    [row] = told.find_all("section")
+    assert "page 2" in row.get_text()
     assert "Nothing is taken" in words(documents_view.documents(set_of(()), Shown(only_taken=True)))
 
 
@@ -207,8 +169,9 @@ def test_a_long_document_is_as_many_bytes_as_a_short_one() -> None:
     long = replace(long, chances=np.maximum(long.chances, np.linspace(0.01, 0.4, n, dtype=np.float32)))
     told = documents_view.documents(long, Shown(opened=(0,)))
     assert len(json.dumps(told)) < 20_000
-    assert sum(path.count("Z") for path in paths(told, "qx-bar-taken")) <= COLUMNS
-    taken = [float(x) for x in re.findall(r"M([\d.]+) ", paths(told, "qx-bar-taken")[0])]
+    along, ranked = paths(markup(told), "qx-bar-taken")
+    assert along.count("Z") + ranked.count("Z") <= COLUMNS
+    taken = [float(x) for x in re.findall(r"M([\d.]+) ", along)]
     assert len(taken) == 12
     assert taken[6] == pytest.approx(1000 * 6 * (n // 12) / n, abs=1000 / COLUMNS)
 
@@ -216,15 +179,14 @@ def test_a_long_document_is_as_many_bytes_as_a_short_one() -> None:
 def test_many_documents_are_turned_page_by_page() -> None:
     many = set_of((7,), sizes=(2,) * 45, json_ld=("",) * 45)
     first, last = (documents_view.documents(many, Shown(page=page)) for page in (0, 99))
-    assert len(list(json_nodes(first, "section"))) == 20
-    assert len(list(json_nodes(last, "section"))) == 5
+    assert [len(markup(page).find_all("section")) for page in (first, last)] == [20, 5]
     assert "41 to 45 of 45" in words(last)
 
 
 def test_the_reward_adds_up() -> None:
     """2 * 1 for the answer; F1 of 2/3, 1, 1 for the support; no document beyond."""
-    told = reward_view.reward(set_of((3, 10), gold=(3, 5, 10), known="Bo", said="Bo"))
-    rows = [[words(cell) for cell in row[2]] for row in json_nodes(told, "tr")]
+    told = markup(reward_view.reward(set_of((3, 10), gold=(3, 5, 10), known="Bo", said="Bo")))
+    rows = [[cell.get_text() for cell in row(["th", "td"])] for row in told("tr")]
     assert [row[-1] for row in rows] == ["+2.00", "+0.89", "0.00", "2.89"]
     assert rows[0][:2] == ["Answer, F1 1.00", "2 × F1 with the known answer"]
     ends = [paths(told, f"qx-step-{kind}")[0] for kind in ("answer", "consistency")]
@@ -235,19 +197,21 @@ def test_the_reward_adds_up() -> None:
 
 
 def test_a_penalty_and_a_bad_answer_go_down() -> None:
-    told = reward_view.reward(set_of((0, 1, 2, 3), gold=(5,), known="Bo", said=""))
-    values = [words(row[2][-1]) for row in json_nodes(told, "tr")]
+    told = markup(reward_view.reward(set_of((0, 1, 2, 3), gold=(5,), known="Bo", said="")))
+    values = [row("td")[-1].get_text() for row in told("tr")]
     assert values == ["−0.50", "+0.67", "−0.33", "−0.17"]
-    assert "1 document above √N, mean 0.17" in words(told)
+    assert "1 document above √N, mean 0.17" in told.get_text()
     assert paths(told, "qx-step-penalty")
     assert paths(told, "qx-falls") == [*paths(told, "qx-step-answer"), *paths(told, "qx-step-penalty")]
-    unlabelled = words(reward_view.reward(set_of((3,), said="Bo")))
-    assert "choose one of the known questions" in unlabelled
+    unlabelled = set_of((3,), said="Bo")
+    assert "choose one of the known questions" in words(reward_view.reward(unlabelled))
+    cast(Any, unlabelled.run.documents).questions = ()
+    assert "mark the passages of this one in Explore" in words(reward_view.reward(unlabelled))
 
 
 def test_the_action_is_that_of_the_paper() -> None:
-    told = reward_view.action(set_of((3, 10, 0)))
-    assert json.loads(words(next(json_nodes(told, "pre")))) == {
+    told = markup(reward_view.action(set_of((3, 10, 0))))
+    assert json.loads(told.pre.get_text()) == {
         "Document_1": [4, 1],
         "Document_2": [],
         "Document_3": [2],
@@ -279,16 +243,16 @@ CURVES = [
     ("budget", "setting"), [(1, "budget 1"), (3, "budget 1"), (7, "budget 4"), (24, "budget 8")]
 )
 def test_the_ring_is_the_budget_that_is_set(budget: int, setting: str) -> None:
-    told = frontier_view.frontier(CURVES, "", "f1", budget)
-    dots = [at for tag, at in elements(told) if tag == "button" and at["data-act"] == "runs"]
+    told = markup(frontier_view.frontier(CURVES, "", "f1", budget))
+    dots = told.select("button[data-act=runs]")
     assert len(dots) == 7
-    names = [words(node) for node in json_nodes(told, "span") if node[1].get("class") == "qx-front-name"]
+    names = [name.get_text() for name in told.select("span.qx-front-name")]
     assert names == ["RES-RAG light", "top-k", "Q-RAG multi-hop", "SPARC-RAG, width 2"], (
         "in a row above the lines"
     )
-    (ring,) = [at for at in dots if "qx-ring" in at["class"]]
+    [ring] = told.select(".qx-ring")
     assert setting in ring["title"]
-    lefts = {at["title"]: float(at["--x"][:-1]) for at in dots}
+    lefts = {str(dot["title"]): float(str(dot["data-x"])[:-1]) for dot in dots}
     assert {
         "Q-RAG multi-hop, Q 0.9: 40 tokens, Answer F1 0.20 [0.20, 0.20]",
         "SPARC-RAG, width 2, depth 3: 90 tokens, Answer F1 0.30 [0.30, 0.30]",
@@ -312,11 +276,9 @@ def test_the_frontier_of_other_questions_and_of_none() -> None:
 def test_the_reading_pane_marks_what_is_taken() -> None:
     told = view.reading(set_of((3, 10), gold=(3,)), 3, None, True)
     assert "Chance 95 %, taken at a budget of 8." in words(told)
-    acts = {at.get("data-act") for _, at in elements(told)}
+    acts = {button["data-act"] for button in markup(told).select("[data-act]")}
     assert {"explore", "close", "open", "page"} <= acts
-    assert "explore" not in {
-        at.get("data-act") for _, at in elements(view.reading(set_of((3,)), 4, None, False))
-    }
+    assert not markup(view.reading(set_of((3,)), 4, None, False)).select("[data-act=explore]")
     assert view.reading(set_of((3,)), None, None, True) == []
 
 
@@ -338,7 +300,7 @@ def test_a_language_model_says_taken_and_no_chance() -> None:
     assert "What the model took" in told
     assert "%" not in told
     assert "not taken" not in told
-    assert len(paths(rows, "qx-bar-left")) == 0
+    assert paths(markup(rows), "qx-bar-left") == []
     assert [view.chance_of(shown, chunk_id) for chunk_id in (3, 1, 0)] == [
         "taken",
         "read and left",

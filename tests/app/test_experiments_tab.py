@@ -7,6 +7,7 @@ import re
 import shlex
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +24,6 @@ from app.pages.experiments.tab import ExperimentsPlace, ExperimentsTab, read_fil
 from app.services.experiments import MAX_IMPORT_BYTES, Experiments, RunFilters
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled
-from app.services.library import OpenOrder
 from app.services.opener import Opener
 from app.services.session import Session
 from app.services.settings import Settings
@@ -36,28 +36,18 @@ from core.runs.log.queries import SORTS
 from core.runs.log.records import RunCurve, RunRow
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import chosen, set_number
+from tests.app.opened import ask, pasted, with_label
 from tests.conftest import OpenPage
 
 QUERY = "where was the apple before the hallway ?"
 A, B = "a" * 64, "b" * 64
 
 
-def made_services(tiny: Path, log: Path, *, public: bool = False) -> Services:
-    return Services(Settings(checkpoint=str(tiny), log=log, public=public))
-
-
-@pytest.fixture
-def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
-    made = made_services(tiny, tmp_path / "log.duckdb")
-    yield made
-    made.close()
-
-
 @pytest.fixture
 def visited(tiny: Path, tmp_path: Path) -> Iterator[Experiments]:
-    made = made_services(tiny, tmp_path / "public.duckdb", public=True)
-    yield Experiments(made)
-    made.close()
+    settings = Settings(checkpoint=str(tiny), log=tmp_path / "public.duckdb", public=True)
+    with closing(Services(settings)) as made:
+        yield Experiments(made)
 
 
 @pytest.fixture
@@ -79,25 +69,18 @@ def log_run(
     support: tuple[int, ...] = (),
 ) -> str:
     """A run over twenty short chunks; with `steps`, one that goes on."""
-    explorer = Explorer(experiments.services)
+    services = experiments.services
     text = "\n\n".join(
         f"mary travelled to the {place} on day {i} ."
         for i, place in enumerate(["garden", "office", "kitchen", "hallway"] * 5)
     )
-    session = finish(Opener(explorer, Session(owner=owner), "tiny", "sentences", 12).pasted(text))
-    documents = explorer.documents(session)
+    explorer, session = Explorer(services), pasted(services, text, owner=owner)
     if support:
-        documents = finish(
-            experiments.services.library.reopen(
-                OpenOrder(documents.agent, owner, lambda _: (Labelled(query, "garden", 2, support),)),
-                documents.workspace,
-            )
-        )
-    *_, session = explorer.advance(
-        Session(corpus=documents.token, owner=owner), query, EpisodeConfig(step_budget=3), steps
-    )
-    run = explorer.run_of(session)
-    experiments.services.log.flush()
+        label = Labelled(query, "garden", 2, support)
+        labelled = with_label(services, explorer.documents(session), label)
+        session = Session(corpus=labelled.token, owner=owner)
+    _, run = ask(explorer, session, query, EpisodeConfig(step_budget=3), steps)
+    services.log.flush()
     return run.run_id
 
 
@@ -123,7 +106,6 @@ def test_a_page_follows_its_filters_and_belongs_to_its_owner(visited: Experiment
         visited.run,
         visited.share,
         visited.delete,
-        visited.documents,
         lambda run_id, owner: visited.replay(run_id, owner, lambda _: None),
     ):
         with pytest.raises(RunNotFound):
@@ -188,8 +170,9 @@ def test_an_import_without_texts_does_not_show_those_of_another(visited: Experim
     del lines[0]["documents"][0]["withheld"]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert visited.take_in(file, A) == 1
-    assert visited.documents(theirs, B)[0].text
-    assert visited.documents("f" * 32, A)[0].text is None
+    log = visited.services.own_log
+    assert log.documents(theirs, B)[0].text
+    assert log.documents("f" * 32, A)[0].text is None
     with pytest.raises(LogError, match="chunk borders"):
         visited.replay("f" * 32, A, lambda _: None)
     again = visited.export(["f" * 32], "json", True, A, tmp_path / "again")
@@ -225,15 +208,16 @@ def test_replays_and_snippets(experiments: Experiments, visited: Experiments, ti
     run_id = log_run(experiments)
     told = json.dumps(view.replayed(experiments.replay(run_id, None, lambda _: None)))
     assert "It came out the same: same choices; largest |dQ| 0" in told
-    command, python, http = experiments.reproduce(experiments.run(run_id, None), "http://127.0.0.1:7860")
+    ways = experiments.reproduce(experiments.run(run_id, None), "http://127.0.0.1:7860")
+    command, python, http = ways.values()
     log = str(experiments.services.log_path)
     again = ["runs", "replay", run_id, "--log", log, "--checkpoint", str(tiny)]
-    assert shlex.split(command.text)[3:] == again
-    assert "EpisodeConfig(step_budget=3)" in python.text
-    assert "http://127.0.0.1:7860" in http.text
+    assert shlex.split(command)[3:] == again
+    assert "EpisodeConfig(step_budget=3)" in python
+    assert "http://127.0.0.1:7860" in http
     theirs = visited.run(log_run(visited, owner=A), A)
-    for snippet in visited.reproduce(theirs, "https://example.org"):
-        assert str(visited.services.log_path.parent) not in snippet.text, (
+    for snippet in visited.reproduce(theirs, "https://example.org").values():
+        assert str(visited.services.log_path.parent) not in snippet, (
             "where files of the server lie is nobody's business"
         )
 
@@ -323,13 +307,12 @@ def test_sql_is_for_an_app_of_ones_own(experiments: Experiments, visited: Experi
         visited.query("SELECT 1")
 
 
-def test_while_another_program_owns_the_log(services: Services, tiny: Path) -> None:
-    second = made_services(tiny, services.log_path)
-    try:
-        with pytest.raises(LogError, match="another program owns the log"):
-            Experiments(second).page(RunFilters(), 0, 20, None)
-    finally:
-        second.close()
+def test_while_another_program_owns_the_log(services: Services) -> None:
+    with (
+        closing(Services(services.settings)) as second,
+        pytest.raises(LogError, match="another program owns the log"),
+    ):
+        Experiments(second).page(RunFilters(), 0, 20, None)
 
 
 def test_filters_are_read_off_the_page() -> None:
@@ -370,6 +353,7 @@ def test_the_list_has_the_columns_that_are_chosen() -> None:
     page = RunPage((row(),), 1)
     usual = json.dumps(view.run_list(page, 0, view.USUAL_COLUMNS, (), "", filtered=False), ensure_ascii=False)
     assert all(words in usual for words in ("<b>who</b> ?", "Story, Notes", "Q-RAG", "tiny", "1 of 2"))
+    assert '"dir": "auto"' in usual, "two ends of a question, each where its language has it"
     assert "stopped by" not in usual
     every = json.dumps(
         view.run_list(page, 0, tuple(view.COLUMNS), ("f" * 32,), "f" * 32, filtered=False), ensure_ascii=False

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,15 +19,13 @@ from app.pages.widgets.requests import ChangeRun
 from app.services.evaluations import Evaluations
 from app.services.explorer import Explorer
 from app.services.in_view import RunInView
-from app.services.opener import Opener
 from app.services.session import Session
-from app.services.settings import Settings
 from app.services.shared import Services
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig
 from core.base.errors import UserError
 from core.base.events import Stopped
-from core.base.progress import finish
+from tests.app.opened import ask, pasted
 
 QUERY = "where was mary ?"
 CONFIG = EpisodeConfig(step_budget=2)
@@ -37,25 +33,21 @@ Update = dict[Any, Any]
 
 
 @pytest.fixture(scope="module")
-def tab(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExploreTab]:
+def tab(services_of_file: Services) -> ExploreTab:
     """One for the file: building a page takes longer than all that is done on it."""
-    log = tmp_path_factory.mktemp("log") / "log.duckdb"
-    with closing(Services(Settings(checkpoint=str(tiny), log=log))) as services, gr.Blocks():
-        yield ExploreTab(services, Evaluations(services), gr.HTML())
+    with gr.Blocks():
+        return ExploreTab(services_of_file, Evaluations(services_of_file), gr.HTML())
 
 
 @pytest.fixture(scope="module")
 def session(tab: ExploreTab) -> Session:
     """Eight chunks, nothing asked."""
     text = "\n\n".join(f"mary travelled to the garden on day {day} ." for day in range(8))
-    return finish(Opener(tab.explorer, Session(), "tiny", "sentences", 12).pasted(text))
+    return pasted(tab.explorer.services, text)
 
 
 def ran(explorer: Explorer, session: Session, query: str = QUERY) -> tuple[Session, RunInView]:
-    *_, ended = explorer.advance(session, query, CONFIG, None)
-    run = explorer.run_of(ended)
-    assert run is not None
-    return ended, run
+    return ask(explorer, session, query, CONFIG)
 
 
 def last(updates: Iterable[Update]) -> Update:

@@ -25,6 +25,7 @@ from core.base.events import share_searched
 from core.base.progress import finish, mapped
 from core.corpus.opening import Opening, OpenProgress
 from core.views.draw.words import percent
+from tests.app.opened import ask
 
 QUERY = "where was john ?"
 CONFIG = EpisodeConfig(step_budget=3)
@@ -47,10 +48,7 @@ def opening(explorer: Explorer, place: str) -> Opening[Session]:
 
 
 def asked(explorer: Explorer, session: Session) -> tuple[Session, RunInView]:
-    *_, session = explorer.advance(session, QUERY, CONFIG, None)
-    run = explorer.run_of(session)
-    assert run is not None
-    return session, run
+    return ask(explorer, session, QUERY, CONFIG)
 
 
 def test_a_part_is_asked_and_then_all_of_it(explorer: Explorer) -> None:
@@ -78,7 +76,7 @@ def test_a_part_is_asked_and_then_all_of_it(explorer: Explorer) -> None:
     for mode in ("q", "rank", "p"):
         values = RunStrip(run).values(1, mode)
         np.testing.assert_array_equal(np.isnan(values), ~there, err_msg=mode)
-    assert all(np.isfinite(run.scale()))
+    assert all(np.isfinite(run.scale))
     assert there.sum() > documents.n_searched, "its likeliest chunks are not those of other questions"
     searched = f"searched {percent(share_searched(run.trace))}"
     assert searched in present.status(run, seen)

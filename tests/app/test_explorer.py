@@ -22,7 +22,7 @@ from app.pages.explore.tab import ExploreTab
 from app.services.evaluations import Evaluations
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled, RunInView
-from app.services.opener import Opener, find_chunk
+from app.services.opener import _ONE_SAMPLE, Opener, find_chunk
 from app.services.recent import Recent
 from app.services.session import Session
 from app.services.settings import Settings
@@ -40,6 +40,7 @@ from core.lab.tasks.narrative import generate_narrative
 from core.lab.tasks.samples import list_samples
 from core.methods.choice import Choice
 from core.runs.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy
+from tests.app.opened import FORTY_DAYS, ask, pasted, pasted_documents
 from tests.reranker import REFERENCE, add_reranker
 from tests.waiting import wait_until
 
@@ -54,12 +55,7 @@ def explorer(services: Services) -> Explorer:
 
 @pytest.fixture
 def session(explorer: Explorer) -> Session:
-    words = ("john", "mary", "sandra", "daniel")
-    places = ("hallway", "garden", "office", "bathroom", "kitchen")
-    text = "\n\n".join(f"{words[i % 4]} travelled to the {places[i % 5]} on day {i} ." for i in range(40))
-    return finish(
-        Opener(explorer, Session(), explorer.services.agents.default_checkpoint, "sentences", 12).pasted(text)
-    )
+    return pasted(explorer.services, FORTY_DAYS)
 
 
 def test_a_notice_leads_to_the_chunk_where_it_stands(explorer: Explorer) -> None:
@@ -94,12 +90,9 @@ def test_the_document_decides_who_answers_unless_an_agent_was_named(
     assert {services.agents.choice_for([one]).checkpoint for one in (story, prose)} == {
         services.agents.default_checkpoint
     }
-    free = Services(Settings(log=tmp_path / "other.duckdb"))
-    try:
+    with closing(Services(Settings(log=tmp_path / "other.duckdb"))) as free:
         assert free.agents.choice_for([story, prose]) == Choice("narrative", "qrag")
         assert free.agents.choice_for([prose, story]) == Choice("general", "qrag")
-    finally:
-        free.close()
 
 
 def test_steps_equal_a_run_and_are_one_logged_run(explorer: Explorer, session: Session) -> None:
@@ -228,8 +221,7 @@ def test_a_run_comes_back_after_a_restart_and_goes_on_as_a_child(
     run = explorer.run_of(half)
     before = chosen(explorer, half)
     explorer.services.close()
-    later = Services(explorer.services.settings)
-    try:
+    with closing(Services(explorer.services.settings)) as later:
         again = Explorer(later)
         attached = finish(again.attach(run.run_id))
         assert chosen(again, attached) == before
@@ -242,51 +234,29 @@ def test_a_run_comes_back_after_a_restart_and_goes_on_as_a_child(
         assert chosen(again, going_on)[:2] == before
         with pytest.raises(RunNotFound):
             finish(again.attach("0" * 32))
-    finally:
-        later.close()
 
 
 def test_two_apps_share_a_home_and_the_second_leaves_its_runs_in_the_inbox(explorer: Explorer) -> None:
-    second = Services(explorer.services.settings)
-    try:
-        other = Explorer(second)
-        opened = finish(
-            Opener(other, Session(), second.agents.default_checkpoint).pasted(
-                "john went to the office . mary went home ."
-            )
-        )
-        ended = last(other.advance(opened, QUERY, EpisodeConfig(step_budget=1), None))
-        run = other.run_of(ended)
+    with closing(Services(explorer.services.settings)) as second:
+        opened = pasted(second, "john went to the office . mary went home .")
+        _, run = ask(Explorer(second), opened, QUERY, EpisodeConfig(step_budget=1))
         assert explorer.services.log.import_inbox() == 1  # type: ignore[union-attr]  # the first one owns the log
         assert explorer.services.log.get(run.run_id).n_steps == 1
-    finally:
-        second.close()
 
 
 def test_a_damaged_log_is_left_alone_and_the_app_goes_on(tiny: Path, tmp_path: Path) -> None:
     log = tmp_path / "damaged.duckdb"
     log.write_bytes(b"this is no database " * 1000)
     before = log.read_bytes()
-    services = Services(Settings(checkpoint=str(tiny), log=log))
-    try:
+    with closing(Services(Settings(checkpoint=str(tiny), log=log))) as services:
         assert "damaged.duckdb" in services.log_notice
-        explorer = Explorer(services)
-        opened = finish(
-            Opener(explorer, Session(), services.agents.default_checkpoint).pasted(
-                "john went to the office . mary went home ."
-            )
-        )
-        ended = last(explorer.advance(opened, QUERY, EpisodeConfig(step_budget=1), None))
-        assert len(chosen(explorer, ended)) == 1
-    finally:
-        services.close()
+        opened = pasted(services, "john went to the office . mary went home .")
+        _, run = ask(Explorer(services), opened, QUERY, EpisodeConfig(step_budget=1))
+        assert len(run.trace.chosen) == 1
     assert log.read_bytes() == before
     log.unlink()
-    healthy = Services(Settings(checkpoint=str(tiny), log=log))
-    try:
+    with closing(Services(Settings(checkpoint=str(tiny), log=log))) as healthy:
         assert healthy.log.import_inbox() == 1  # type: ignore[union-attr]  # it owns the new log
-    finally:
-        healthy.close()
 
 
 def test_a_beam_runs_whole_and_steps_back(explorer: Explorer, session: Session) -> None:
@@ -319,7 +289,7 @@ def test_a_smaller_budget_keeps_no_more_steps_than_it_has(explorer: Explorer, se
 @pytest.mark.parametrize("text", ["", "   \n "])
 def test_pasting_nothing_is_one_sentence(explorer: Explorer, text: str) -> None:
     with pytest.raises(BadDocument, match=";"):
-        finish(Opener(explorer, Session(), explorer.services.agents.default_checkpoint).pasted(text))
+        pasted(explorer.services, text)
 
 
 def test_what_is_added_lies_behind_what_is_open_whose_questions_stay(explorer: Explorer) -> None:
@@ -346,6 +316,16 @@ def test_what_is_added_lies_behind_what_is_open_whose_questions_stay(explorer: E
     with pytest.raises(BadDocument, match="open already; choose something else"):
         finish(Opener(explorer, both, agent, beside=after).pasted("The heron stood."))
     assert explorer.documents(both) is after, "what was open stays"
+
+
+def test_a_sample_beside_documents_of_ones_own_keeps_nobody_waiting(
+    explorer: Explorer, session: Session
+) -> None:
+    agent, beside = explorer.services.agents.default_checkpoint, explorer.documents(session)
+    opening = Opener(explorer, session, agent, "sentences", 9, beside=beside).sample(list_samples()[0].key)
+    with closing(opening):
+        assert next(opening).stage
+        assert not _ONE_SAMPLE.locked(), "those documents may be long"
 
 
 def test_what_is_added_leaves_the_question_that_was_typed(explorer: Explorer, session: Session) -> None:
@@ -393,10 +373,7 @@ def test_find_looks_across_its_pieces_whatever_the_case(
     explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "One two.\n\nThree İSTANBUL four.\n\nFive ΟΔΟΣ six.\n\nSeven eight."
-    opened = finish(
-        Opener(explorer, Session(), explorer.services.agents.default_checkpoint, "sentences", 8).pasted(text)
-    )
-    workspace = explorer.documents(opened).workspace
+    workspace = pasted_documents(explorer.services, text, 8).workspace
     for piece in (1, 2, 7, 1_000):
         monkeypatch.setattr("app.services.opener._PIECE", piece)
         for wanted, where in {

@@ -40,13 +40,10 @@ def test_a_space_that_starts_anew_finds_its_runs(hub_stand_in: HubStandIn, tmp_p
     old.own_log.share(run_id, A)
     old.close()
     assert n_pushed(hub_stand_in) == 1, "closing pushes"
-    new = Services(settings[1])
-    try:
+    with closing(Services(settings[1])) as new:
         assert new.own_log.get(run_id, A).shared
         assert new.own_log.get(run_id, "b" * 64).record.owner is None
         assert new.own_log.search(owner="b" * 64).total == 0
-    finally:
-        new.close()
 
 
 def test_without_the_variable_nobody_is_asked(hub_stand_in: HubStandIn, tmp_path: Path) -> None:

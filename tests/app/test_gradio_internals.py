@@ -75,6 +75,13 @@ def test_a_handler_that_breaks_is_told_in_a_sentence(fault: Exception, told: str
     assert raised.value.message == told
 
 
+def test_too_few_values_are_no_fault_of_the_app() -> None:
+    with gradio_internals.Pages() as pages:
+        gr.Button().click(lambda _: None, gr.Textbox())
+    with ThreadPoolExecutor() as apart, pytest.raises(gr.Error, match="0 values came, and 1 are needed"):
+        apart.submit(asyncio.run, pages.process_api(pages.fns[0], [])).result()
+
+
 def test_a_state_that_an_event_says_nothing_of_is_not_sent() -> None:
     """Of a tab that was never drawn, a browser would take it for a change."""
     with gradio_internals.Pages() as pages:

@@ -17,7 +17,6 @@ from langchain_core.tools import tool
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from core.cli import main
 from tests.app.conftest import ROOT, RunningApp
 from tests.coroutines import run as run_coroutine
 from tests.llm_server import Says, serve_llm
@@ -126,12 +125,3 @@ def test_behind_a_language_model(running_app: RunningApp) -> None:
     assert "stable" in expected
     assert tool(names["look_up"]).invoke({"question": names["question"]}) == expected
     assert create_tool_from_function(names["look_up"]).invoke(question=names["question"]) == expected
-
-
-@pytest.mark.parametrize(
-    "words", sorted(set(re.findall(r"^\| `\w+` \|[^|]*\| `([a-z ]+)` \|", PAGE, re.MULTILINE)))
-)
-def test_commands_exist(words: str) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([*words.split(), "--help"])
-    assert ended.value.code == 0

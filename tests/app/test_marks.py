@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import gradio as gr
 import pytest
@@ -19,9 +18,11 @@ from app.services.session import Session
 from app.services.shared import Services
 from core.base.errors import BadRequest
 from core.base.progress import finish
-from core.lab.tasks.own_questions import read_own_questions
+from core.lab.tasks.qa_sets import read_own_questions
 from core.runs.log.marks import list_questions
 from core.runs.log.records import known_answer_of, support_of
+from tests.app.markup import words
+from tests.app.opened import ask, pasted
 
 QUESTION = "Where did mary go on day 5 ?"
 
@@ -31,30 +32,13 @@ def session(services: Services) -> Session:
     text = "\n\n".join(
         f"{name} travelled to the garden on day {i} ." for i, name in enumerate(["john", "mary"] * 4)
     )
-    return finish(
-        Opener(Explorer(services), Session(), services.agents.default_checkpoint, "sentences", 12).pasted(
-            text
-        )
-    )
+    return pasted(services, text)
 
 
 @pytest.fixture
 def own(services: Services) -> OwnQuestions:
     with gr.Blocks():
         return OwnQuestions(services)
-
-
-def words(nodes: Any) -> str:
-    if isinstance(nodes, str):
-        return nodes
-    return " ".join(
-        words(node)
-        for node in (
-            nodes[2]
-            if nodes and isinstance(nodes[0], str) and len(nodes) == 3 and isinstance(nodes[1], dict)
-            else nodes
-        )
-    )
 
 
 def pressed(session: Session, chunk_id: int) -> dict[str, str]:
@@ -125,10 +109,7 @@ def test_questions_leave_and_come_back(
 def ran(services: Services, session: Session) -> tuple[Session, RunInView]:
     explorer = Explorer(services)
     config = explorer.usual_config(explorer.documents(session)).with_(step_budget=2, stop_threshold=None)
-    *_, ended = explorer.advance(session, QUESTION, config, None)
-    run = explorer.run_of(ended)
-    assert run is not None
-    return ended, run
+    return ask(explorer, session, QUESTION, config)
 
 
 def test_marks_are_the_known_support_of_a_run_here_and_in_the_log(

@@ -35,6 +35,14 @@ def hostile_document() -> tuple[Document, ChunkTable]:
     return document, table
 
 
+def take(log: ExperimentLog, run_id: str, step: int, chunk_id: int, best: int) -> None:
+    """A choice among scores that rise along the document, but for the best one."""
+    scores = np.linspace(0.1, 0.8, N, dtype=np.float32)
+    scores[best] = 0.9
+    taken = step_taken(run_id, step, text=HOSTILE)
+    log.record(run_id, replace(taken, chunk_id=chunk_id, scores=StepScores(scores, None)))
+
+
 @pytest.fixture(scope="module")
 def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("offline")
@@ -50,10 +58,7 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with ExperimentLog.open(folder / "log.duckdb") as log:
         log.start(record, [document], [table])
         for step, chunk_id in enumerate((5, 30, 59), start=1):
-            scores = np.linspace(0.1, 0.8, N, dtype=np.float32)
-            scores[chunk_id] = 0.9
-            taken = step_taken(record.run_id, step, text=HOSTILE)
-            log.record(record.run_id, replace(taken, chunk_id=chunk_id, scores=StepScores(scores, None)))
+            take(log, record.run_id, step, chunk_id, chunk_id)
         last = StepScores(np.full(N, 0.2, np.float32), None)
         log.record(record.run_id, replace(stopped(record.run_id, 3), scores=last))
         log.finish(record.run_id, "complete")
@@ -100,11 +105,7 @@ def comparison_page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) 
         for method, record in records.items():
             log.start(record, [document], [table])
             for step, chunk_id in enumerate(chosen[method], start=1):
-                scores = np.linspace(0.1, 0.8, N, dtype=np.float32)
-                scores[chosen[method][0 if method == "topk" else step - 1]] = 0.9
-                taken = step_taken(record.run_id, step, text=HOSTILE)
-                scored = replace(taken, chunk_id=chunk_id, scores=StepScores(scores, None))
-                log.record(record.run_id, scored)
+                take(log, record.run_id, step, chunk_id, chosen[method][0] if method == "topk" else chunk_id)
             log.finish(record.run_id, "complete")
         ids = [record.run_id for record in records.values()]
         file = export_runs(log, ids, "html", folder / "comparison.html")
@@ -140,6 +141,18 @@ def test_it_steps_with_keys_buttons_and_the_story(page: Page) -> None:
     page.locator("#qx-story [data-act=look][data-arg='4']").click()
     expect(at).to_have_text("where it stopped")
     expect(page.locator("#qx-strip [data-part=looks] [aria-pressed=true]")).to_have_text("stop")
+
+
+def test_it_can_be_printed(page: Page) -> None:
+    """All of the evidence, pictures in their shape, and numbers in badges that hold two digits."""
+    page.emulate_media(media="print")
+    expect(page.locator("#qx-evidence .qx-evidence")).to_have_css("max-height", "none")
+    lens = page.locator("#qx-strip [data-part=lens]")
+    height = "canvas.getBoundingClientRect().height"
+    was, now = lens.evaluate(f"canvas => [{height}, (canvas.width *= 2, {height})]")
+    assert now == pytest.approx(was / 2, abs=1)
+    expect(page.locator("#qx-steps .qx-badge").first).to_have_css("padding", "0px")
+    page.emulate_media(media="screen")
 
 
 def test_its_numbers_are_those_of_the_log(page: Page) -> None:

@@ -6,7 +6,6 @@ import json
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import httpx
 import pytest
@@ -16,12 +15,11 @@ from app.build import build_app
 from app.pages.explore.at_work import first_question
 from app.services import shared
 from app.services.explorer import Explorer
-from app.services.opener import Opener
 from app.services.session import Session
-from app.services.settings import Settings
 from app.services.shared import Services
 from core.base.config import EpisodeConfig
 from core.base.progress import finish
+from tests.app.opened import pasted
 from tests.app.raw_page import RawPage
 from tests.app.served import served
 from tests.waiting import wait_until
@@ -31,9 +29,7 @@ CONFIG = EpisodeConfig(step_budget=2)
 
 
 def opened(explorer: Explorer) -> Session:
-    return finish(
-        Opener(explorer, Session(), explorer.services.agents.default_checkpoint, "sentences", 12).pasted(TEXT)
-    )
+    return pasted(explorer.services, TEXT)
 
 
 def ran(explorer: Explorer, session: Session, query: str) -> Session:
@@ -70,16 +66,12 @@ def test_runs_that_were_left_make_room_for_those_after_them(
 
 
 @pytest.fixture(scope="module")
-def served_app(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Services]]:
+def served_app(services_of_file: Services) -> Iterator[tuple[str, Services]]:
     """A server that lets go of closed pages at once."""
-    services = Services(
-        Settings(checkpoint=str(tiny), log=tmp_path_factory.mktemp("sessions") / "log.duckdb")
-    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gradio_internals, "CLOSED_SECONDS", 0.2)
-        with served(build_app(services), services.settings) as url:
-            yield url, services
-    services.close()
+        with served(build_app(services_of_file), services_of_file.settings) as url:
+            yield url, services_of_file
 
 
 def test_closed_pages_free_what_they_had_open(served_app: tuple[str, Services]) -> None:

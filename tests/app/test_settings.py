@@ -30,6 +30,11 @@ def test_flags_win_over_environment() -> None:
     assert settings == Settings(host="127.0.0.2", port=9002, log=Path("runs.duckdb"), checkpoint="base")
 
 
+def test_an_empty_flag_is_none() -> None:
+    """As a script writes one whose variable is not set."""
+    assert Settings.from_args(["--log", "", "--checkpoint", ""], {}) == Settings()
+
+
 def test_a_space_is_public_and_reachable() -> None:
     assert Settings.from_args([], {"SPACE_ID": "someone/space"}) == Settings(host="0.0.0.0", public=True)
 

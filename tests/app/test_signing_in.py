@@ -173,6 +173,10 @@ def test_a_name_under_attack_from_changing_addresses_stays_usable(url: str) -> N
     assert sign(url, "cat", "cat-horse", "2001:db8:a::2").json() == {"success": True}
 
 
+def test_half_a_character_is_a_wrong_password() -> None:
+    assert not sign_in(USERS, Guesses(Clock()))("ann", "\ud800")
+
+
 def test_the_login_cookie_is_not_sent_for_other_websites(url: str) -> None:
     cookies = sign(url, "bob", "bob-horse").headers.get_list("set-cookie")
     assert len(cookies) == 2

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,9 +26,7 @@ from app.services.evaluations import Evaluations
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled, OpenDocuments
 from app.services.library import OpenOrder
-from app.services.opener import Opener
 from app.services.session import Session
-from app.services.settings import Settings
 from app.services.shared import Services
 from app.services.sparc_runs import SparcOrder, SparcRun, SparcRuns
 from core.base.errors import BadRequest, Cancelled, LogError, RunNotFound
@@ -44,6 +41,9 @@ from core.runs.log import LoggedRun, import_runs
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import excerpt, open_pasted, paste, run_id
+from tests.app.opened import LETTER_QUESTION as QUESTION
+from tests.app.opened import LETTER_SUPPORT as SUPPORT
+from tests.app.opened import letter_chunks, pasted, pasted_documents, with_label
 from tests.app.sparc_story import WordReader
 from tests.app.test_api import TEXT, call
 from tests.conftest import OpenPage
@@ -51,25 +51,15 @@ from tests.core.llm.scripted import ScriptedLlm
 from tests.llm_server import Answer, Answers, Hangs, Request, serve_llm
 from tests.settled import settle
 
-QUESTION = "where did anna hide the letter ?"
-SUPPORT = (3, 7)
 ALL = SparcConfig(width=2, depth=2, k=3)
 LEXICAL = SparcConfig(width=1, depth=1, k=3, strategies=("bm25",))
 
 
 @pytest.fixture(scope="module")
-def services(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    """One for the file, since loading agents takes seconds; it answers by a reader without weights."""
-    log = tmp_path_factory.mktemp("log") / "log.duckdb"
-    with closing(Services(Settings(checkpoint=str(tiny), log=log))) as made:
-        vars(made)["reader"] = WordReader()
-        yield made
-
-
-@pytest.fixture
-def began() -> datetime:
-    """When the test did: earlier runs in the log are other tests'."""
-    return datetime.now(UTC)
+def services(services_of_file: Services) -> Services:
+    """They answer by a reader without weights."""
+    vars(services_of_file)["reader"] = WordReader()
+    return services_of_file
 
 
 @pytest.fixture
@@ -79,19 +69,8 @@ def runs(services: Services) -> SparcRuns:
 
 @pytest.fixture(scope="module")
 def documents(services: Services) -> OpenDocuments:
-    names, places = ("anna", "peter", "mary", "john"), ("hallway", "garden", "office", "mill", "kitchen")
-    chunks = [f"{names[i % 4]} went to the {places[i % 5]} on day {i} ." for i in range(30)]
-    chunks[3], chunks[7] = "anna took the letter to the mill .", "there anna hid the letter under the stone ."
-    session = finish(
-        Opener(Explorer(services), Session(), "tiny", "sentences", 12).pasted("\n\n".join(chunks))
-    )
-    opened = services.library.corpora.get(session.corpus)
-    return finish(
-        services.library.reopen(
-            OpenOrder(opened.agent, label=lambda _: (Labelled(QUESTION, "stone", 2, SUPPORT),)),
-            opened.workspace,
-        )
-    )
+    opened = pasted_documents(services, "\n\n".join(letter_chunks()))
+    return with_label(services, opened, Labelled(QUESTION, "stone", 2, SUPPORT))
 
 
 def quiet(_: object) -> None:
@@ -189,13 +168,14 @@ def test_a_chunk_is_shown_in_explore_where_that_has_the_same_chunks(
 ) -> None:
     run = runs.run(documents, SparcOrder(QUESTION, LEXICAL), None, quiet)
     [document] = documents.workspace.documents
-    larger = finish(Opener(Explorer(services), Session(), "tiny", "sentences", 30).pasted(document.text))
+    larger = pasted(services, document.text, 30)
     with gr.Blocks():
         tab = SparcTab(services, runs, gr.State(Session()), gr.Textbox(), gr.HTML())
     click = gr.EventData(None, {"act": "explore", "arg": "3"})
     asked = tab._on_click(Session(corpus=documents.token), SparcPlace(run.run_id), click)
     assert asked[tab.to_explore].chunk_id == 3
-    assert tab._on_click(larger, SparcPlace(run.run_id), click) == {}, "chunk 3 is another passage there"
+    with pytest.raises(BadRequest, match="another document open"):  # chunk 3 is another passage there
+        tab._on_click(larger, SparcPlace(run.run_id), click)
 
 
 def test_what_a_killed_process_leaves_is_the_trace_up_to_the_last_round(
@@ -655,8 +635,10 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(page: Pa
     expect(page.locator("#qx-sparc-reading .qx-crumb")).to_contain_text(f"chunk {chunk} of", timeout=30_000)
     page.get_by_role("button", name="Show in Explore").click()
     expect(page.locator("#qx-reading .qx-crumb")).to_contain_text(f"chunk {chunk} of", timeout=30_000)
+    expect(page).not_to_have_url(re.compile(made))  # each tab puts its own run into the address
 
     page.get_by_role("tab", name="SPARC", exact=True).click()
+    expect(page).to_have_url(re.compile(made))
     settle(page)  # the tab asks what is open in Explore
     page.locator("#qx-sparc-question textarea").fill("Who else?")
     expect(page.locator("#qx-sparc-standing")).to_contain_text("rounds were made: question", timeout=20_000)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bs4 import Tag
 
 from app.pages.sparc import view
 from app.services.sparc_runs import SparcRun
@@ -28,6 +29,8 @@ from core.views.draw import sparc as drawn
 from core.views.draw import sparc_line
 from core.views.draw.nodes import Node
 from core.views.sparc_story import fates, sparc_story
+from tests.app.markup import markup
+from tests.app.markup import words as words_of
 from tests.app.sparc_story import N_CHUNKS, RULES, story, text
 
 HOSTILE = """<script>alert(1)</script><img src=x onerror=alert(2)> ${7*7} {{7*7}}"""
@@ -49,16 +52,13 @@ def nodes(tree: Any) -> Iterator[tuple[str, dict[str, Any], list[Node]]]:
             yield from nodes(children)
 
 
-def words(tree: Any) -> str:
-    return " ".join(words(node[2]) if isinstance(node, list) else node for node in tree)
+def words(tree: list[Node]) -> str:
+    """Parts of a node apart, too."""
+    return words_of(tree, " ")
 
 
-def having(tree: Any, name: str) -> list[tuple[str, dict[str, Any], list[Node]]]:
-    return [node for node in nodes(tree) if name in str(node[1].get("class", "")).split()]
-
-
-def classes(tree: Any, name: str) -> list[str]:
-    return [str(attributes["class"]) for _, attributes, _ in having(tree, name)]
+def text_of(part: Tag) -> str:
+    return " ".join(part.get_text(" ").split())
 
 
 def everything(run: SparcRun) -> list[Node]:
@@ -73,31 +73,22 @@ def everything(run: SparcRun) -> list[Node]:
     ]
 
 
-def wires(tree: Any, name: str) -> list[str]:
-    """Classes of the lines of one kind of wire."""
-    return [
-        attributes["class"]
-        for tag, attributes, _ in nodes(tree)
-        if tag == "path" and name in str(attributes.get("class", ""))
-    ]
-
-
 def test_branches_stand_side_by_side_and_lines_lead_from_the_best_into_the_next_round() -> None:
-    shown = drawn.rounds(run_of(story()))
-    assert len(having(shown, "qx-round")) == 2
-    assert [attributes["aria-label"] for _, attributes, _ in having(shown, "qx-branch")] == [
+    shown = markup(drawn.rounds(run_of(story())))
+    assert len(shown.select(".qx-round")) == 2
+    assert [branch["aria-label"] for branch in shown.select(".qx-branch")] == [
         "Round 1, branch 1, BM25",
         "Round 1, branch 2, Q-RAG, leads",
         "Round 2, branch 1, dense, leads",
         "Round 2, branch 2, BM25",
     ]
-    assert classes(shown, "qx-lanes") == ["qx-lanes qx-w2"] * 2
-    assert wires(shown, "qx-wire") == [
+    assert [lanes["class"] for lanes in shown.select(".qx-lanes")] == [["qx-lanes", "qx-w2"]] * 2
+    assert [" ".join(wire["class"]) for wire in shown.select("path[class^=qx-wire]")] == [
         *("qx-wire-on", "qx-wire-lead qx-c2"),
         *("qx-wire-out", "qx-wire-out"),
         *("qx-wire-lead qx-c1", "qx-wire-on"),
     ]
-    told = " ".join(words(shown).split())
+    told = text_of(shown)
     assert "overlap 0.25" in told
     assert "Branch 1.2 leads" in told
     assert "Branch 2.1 wins" in told
@@ -110,10 +101,7 @@ def test_a_merge_tells_what_it_kept_and_dropped_and_why() -> None:
     merged = events[at]
     weighed = (Weighed(3, 2.5, needed=True), Weighed(17, 0.5, needed=False))
     events[at] = replace(merged, weighed=weighed)
-    bands = [
-        " ".join(words(children).split())
-        for _, _, children in having(drawn.rounds(run_of(events)), "qx-merge")
-    ]
+    bands = [text_of(band) for band in markup(drawn.rounds(run_of(events))).select(".qx-merge")]
     assert "Kept in the note: 1 Chunk 3 tells of Anna. 3 the answer rests on it" in bands[0]
     assert (
         "Left out of the note: 3 Chunk 17 tells of Anna. 17 support 2nd of 2 by worth, the note holds 1"
@@ -131,8 +119,8 @@ def test_a_merge_tells_what_it_kept_and_dropped_and_why() -> None:
 def test_a_card_tells_chunks_note_answer_verdict_and_cost() -> None:
     events = [replace(one, thoughts="Or the barn?") if isinstance(one, Answered) else one for one in story()]
     shown = drawn.rounds(run_of(events), opened=30)
-    card = having(shown, "qx-branch")[2][2]
-    told = words(card)
+    card = markup(shown).select(".qx-branch")[2]
+    told = text_of(card)
     for part in (
         "mill hiding place",
         "where she went",
@@ -144,21 +132,19 @@ def test_a_card_tells_chunks_note_answer_verdict_and_cost() -> None:
         "What it thought Or the barn?",
     ):
         assert part in told
-    assert "added:  She went to the mill." in told
-    assert "removed:  She feared Peter." in told
+    assert "added: She went to the mill." in told
+    assert "removed: She feared Peter." in told
     assert "3 calls · 750 tokens · 912 ms" in told
-    rows = having(card, "qx-chunk-row")
-    assert [
-        (attributes["data-arg"], "qx-again" in attributes["class"], attributes["aria-pressed"])
-        for _, attributes, _ in rows
-    ] == [
-        ("17", True, "false"),
-        ("30", False, "true"),
-    ]
-    assert rows[0][1]["aria-label"] == "chunk 17, support, new in its note, found before by 1.2"
-    assert rows[1][1]["aria-label"] == "chunk 30, not taken into its note"
-    [query] = having(card, "qx-sparc-query")
-    assert [words(children) for tag, _, children in nodes(query[2]) if tag == "em"] == ["mill hiding place"]
+    found, opened = card.select(".qx-chunk-row")
+    assert (found["data-arg"], "qx-again" in found["class"], found["aria-pressed"]) == ("17", True, "false")
+    assert (opened["data-arg"], "qx-again" in opened["class"], opened["aria-pressed"]) == (
+        "30",
+        False,
+        "true",
+    )
+    assert found["aria-label"] == "chunk 17, support, new in its note, found before by 1.2"
+    assert opened["aria-label"] == "chunk 30, not taken into its note"
+    assert [marked.get_text() for marked in card.select(".qx-sparc-query em")] == ["mill hiding place"]
 
 
 def test_who_could_not_go_on_is_named_where_it_happened_with_what_it_took() -> None:
@@ -166,19 +152,19 @@ def test_who_could_not_go_on_is_named_where_it_happened_with_what_it_took() -> N
     before, why = story()[:5], "tiny twice gave no usable JSON object"
     failed = BrokenOff(1, 1, "answer evaluator", "failed", why, spent)
     run = run_of([*before, failed, SparcStopped("failed", "", 0, 0, (), spent, why)], status="failed")
-    card = having(drawn.rounds(run), "qx-branch")[0][2]
-    assert f"answer evaluator {why}" in " ".join(words(card).split())
-    assert "answer evaluator 2 300 + 40 900 none" in " ".join(words(card).split())
+    card = text_of(markup(drawn.rounds(run)).select(".qx-branch")[0])
+    assert f"answer evaluator {why}" in card
+    assert "answer evaluator 2 300 + 40 900 none" in card
     assert run.trace.rounds[0].branches[0].cost.calls == 2 + 2
     merging = BrokenOff(1, 0, "context manager", "calls", "", spent)
-    merge = having(drawn.rounds(run_of([*before, merging])), "qx-merge")[0][2]
-    assert " ".join(words(merge).split()) == "context manager the budget of calls is used up"
+    [merge, *_] = markup(drawn.rounds(run_of([*before, merging]))).select(".qx-merge")
+    assert text_of(merge) == "context manager the budget of calls is used up"
 
 
 def test_totals_stand_against_their_budgets() -> None:
     run = run_of(story(max_calls=20))
-    [totals] = having(drawn.rounds(run), "qx-totals")
-    assert " ".join(words(totals[2]).split()) == (
+    [totals] = markup(drawn.rounds(run)).select(".qx-totals")
+    assert text_of(totals) == (
         "2 of 3 rounds 15 of 20 calls 3,750 of 5,000 tokens 6 chunks read 3 used found support"
         " + new in its note, = there before, · not taken"
     )
@@ -207,14 +193,10 @@ def test_who_decides_is_said() -> None:
 )
 def test_a_run_that_goes_on_says_what_it_is_doing(n_events: int, status: str, doing: str) -> None:
     run = run_of(story()[:n_events])
-    [said] = [
-        words(children)
-        for _, attributes, children in nodes(sparc_line.story(run))
-        if attributes.get("role") == "status"
-    ]
-    assert said == status
-    live = [words(children) for _, _, children in having(drawn.rounds(run), "qx-live")]
-    assert (live[:1] or [""]) == [doing]
+    [said] = markup(sparc_line.story(run)).select("[role=status]")
+    assert text_of(said) == status
+    live = map(text_of, markup(drawn.rounds(run)).select(".qx-live"))
+    assert next(live, "") == doing
     assert drawn.final(run) == []
 
 
@@ -239,14 +221,12 @@ def test_a_budget_of_one_call_is_one() -> None:
     *events, stopped = story(max_calls=1)
     run = run_of([*events, replace(stopped, reason="calls")])
     assert "The budget of 1 call is used up" in words(sparc_line.story(run))
-    assert "of 1 call" in " ".join(words(drawn.rounds(run)).split())
+    assert "of 1 call" in words(drawn.rounds(run))
 
 
 def test_states_before_and_after() -> None:
     assert "Ask a question" in words(sparc_line.story(None))
-    assert (
-        view.standing_at(None) == drawn.final(None) == drawn.costs(None) == view.reading(None, 3, None) == []
-    )
+    assert drawn.final(None) == drawn.costs(None) == view.reading(run_of(story()), None, None) == []
     cancelled = run_of(story()[:7], status="cancelled")
     assert "Cancelled; the rounds so far are kept." in words(sparc_line.story(cancelled))
     assert "ended here" in words(drawn.rounds(cancelled))
@@ -257,21 +237,17 @@ def test_states_before_and_after() -> None:
 
 
 def test_each_card_shows_where_its_branch_looked() -> None:
-    shown = drawn.rounds(run_of(story()))
-    told = [
-        attributes["aria-label"] for tag, attributes, _ in nodes(shown) if attributes.get("role") == "img"
-    ]
-    assert told == [
+    shown = markup(drawn.rounds(run_of(story())))
+    assert [look["aria-label"] for look in shown.select("[role=img]")] == [
         f"Found along the document: chunks {found}" for found in ("3, 9, 12", "3, 17", "17, 30", "9, 31")
     ]
-    assert len(having(shown, "qx-look-gold")) == 2 * 4
+    assert len(shown.select(".qx-look-gold")) == 2 * 4
 
 
 def test_the_answer_shows_its_evidence() -> None:
     shown = drawn.final(run_of(story()))
     assert "1 of 2 support chunks among them" in words(shown)
-    items = [" ".join(words([item]).split()) for item in having(shown, "qx-rests-on")[0][2]]
-    assert items == [
+    assert [text_of(item) for item in markup(shown).select(".qx-rests-on > *")] == [
         "chunk 3 Chunk 3 tells of Anna. found by 1.1, 1.2",
         "chunk 17 Chunk 17 tells of Anna. cited support found by 1.2, 2.1",
         "chunk 30 Chunk 30 tells of Anna. found by 2.1",
@@ -284,20 +260,20 @@ def test_answers_are_compared_with_the_known_one() -> None:
         ("in the barn", "83 % sure · wrong known: in the barn", "✗ wrong · known answer: in the barn"),
     ):
         run = run_of(story(), known_answer=known)
-        assert line in " ".join(words(sparc_line.story(run)).split())
-        assert any(card in words(children) for _, _, children in having(drawn.rounds(run), "qx-branch"))
-        _, _, nothing = having(drawn.rounds(run), "qx-said")[0]
-        assert words(nothing).count("no answer") == 1
-        assert f"known answer: {known}" in words(nothing)
+        assert line in words(sparc_line.story(run))
+        shown = markup(drawn.rounds(run))
+        assert any(card in text_of(branch) for branch in shown.select(".qx-branch"))
+        nothing = text_of(shown.select(".qx-said")[0])
+        assert nothing.count("no answer") == 1
+        assert f"known answer: {known}" in nothing
     assert "no answer in the evidence" in words(drawn.rounds(run_of(story())))
     assert "right" not in words(sparc_line.story(run_of(story())))
 
 
 def test_the_story_is_one_line_and_one_sentence() -> None:
     run = run_of(story(), known_answer="under the mill stone")
-    shown = sparc_line.story(run)
-    parts = having(shown, "qx-story")[0][2]
-    assert [" ".join(words([part]).split()) for part in parts] == [
+    shown = markup(sparc_line.story(run))
+    assert [text_of(part) for part in shown.select(".qx-story > *")] == [
         "Asked Where did Anna hide the letter?",
         "1.2 round 1 · 2 branches Q-RAG’s branch led: Chunk 3 tells of Anna."
         " found 1 of 2 support; one of two says the mill",
@@ -307,19 +283,19 @@ def test_the_story_is_one_line_and_one_sentence() -> None:
         "✓ Answer under the mill stone 83 % sure · right",
         "Stopped The evaluator accepted the answer of branch 2.1. round 2 of 3",
     ]
-    [aloud] = having(shown, "qx-unseen")
-    assert words(aloud[2]).startswith(
+    [aloud] = map(text_of, shown.select(".qx-unseen"))
+    assert aloud.startswith(
         "Asked: Where did Anna hide the letter? Round 1, two branches: Q-RAG’s branch led and found Chunk 3 tells"
     )
-    assert "branch led and asked" in words(aloud[2])
-    assert "one of two says the mill; 1 chunk kept, 3 dropped." in words(aloud[2])
-    assert words(aloud[2]).endswith(
+    assert "branch led and asked" in aloud
+    assert "one of two says the mill; 1 chunk kept, 3 dropped." in aloud
+    assert aloud.endswith(
         "Answer: under the mill stone, 83 % sure, right. The evaluator accepted the answer of branch 2.1."
     )
     second = sparc_story(run.trace, (), "").rounds[1]
     assert (second.n_kept, second.n_dropped, second.n_read) == (3, 2, 6), "round 1 dropped one for good"
-    targets = [a["data-arg"] for _, a, _ in nodes(shown) if a.get("data-act") == "goto"]
-    there = {a["id"] for _, a, _ in nodes(drawn.rounds(run)) if "id" in a}
+    targets = [part["data-arg"] for part in shown.select("[data-act=goto]")]
+    there = {part["id"] for part in markup(drawn.rounds(run)).select("[id]")}
     assert targets == ["qx-round-1", "qx-merge-1", "qx-round-2"]
     assert {*targets} <= there
 
@@ -347,14 +323,9 @@ def test_whatever_is_hostile_stays_text_and_short() -> None:
     ]
     shown = everything(run_of(events))
     assert HOSTILE in words(shown)
-    assert (
-        max(
-            len(str(child)) for _, _, children in nodes(shown) for child in children if isinstance(child, str)
-        )
-        < 51_000
-    )
-    cards = having(shown, "qx-branch")
-    assert max(len(words([[tag, attributes, children]])) for tag, attributes, children in cards) < 5_000
+    texts = [child for _, _, children in nodes(shown) for child in children if isinstance(child, str)]
+    assert max(map(len, texts)) < 51_000
+    assert max(map(len, map(text_of, markup(shown).select(".qx-branch")))) < 5_000
 
 
 def test_the_page_knows_every_tag_and_attribute() -> None:

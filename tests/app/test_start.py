@@ -92,6 +92,12 @@ def test_a_port_that_is_taken_is_refused_and_the_next_one_found() -> None:
         listen("192.0.2.1", 7999)
 
 
+def test_a_home_that_can_not_be_made_ends_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QRAG_HOME", "/proc/none")
+    with pytest.raises(BadRequest, match=r"/proc/none can't be written to \(.*\); set QRAG_HOME"):
+        start(Settings(host="192.0.2.1", port=7999))
+
+
 def test_a_reader_that_there_is_not_ends_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QRAG_HOME", str(tmp_path))
     monkeypatch.setenv("QRAG_READER", "huge")

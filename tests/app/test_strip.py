@@ -26,7 +26,7 @@ from tests.conftest import OpenPage
 from tests.settled import settle
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
-GUTTER, EDGE = 40, 10
+GUTTER, EDGE = 48, 10
 """Pixels beside the plots, as in strip_surface.js."""
 HOSTILE = (
     "<img src=x onerror='window.hooked=1'> ${window.hooked=2} {{window.hooked}} {{{value}}}"
@@ -72,6 +72,7 @@ RUNS = {
     "small": SyntheticRun(100, [37, 80, 12]),
     "large": SyntheticRun(12_000, [9_000, 3_000, 11_990]),
     "growing": SyntheticRun(100, [37]),
+    "long": SyntheticRun(100, list(range(90))),
 }
 
 
@@ -265,6 +266,7 @@ def address() -> Iterator[str]:
             strip(RUNS.get, elem_id="empty")
             strip(RUNS.get, strip_loading(HOSTILE), elem_id="loading")
             strip(RUNS.get, {**value_of("small", 1), "token": "gone"}, elem_id="gone")
+            strip(RUNS.get, value_of("long", 90), elem_id="long")
         with gr.Tab("Growing"):
             growing = strip(RUNS.get, chosen_in_growing(37), elem_id="growing")
             for chosen in ((37, 80), (37, 80, 12), (37, 60), (37, 60, 90)):
@@ -282,7 +284,7 @@ def address() -> Iterator[str]:
 
             shown.select(on_select, outputs=said)
             shown.look(on_look, outputs=shown)
-    with served(demo, css_paths=[ASSETS / "theme.css", ASSETS / "strip.css"]) as url:
+    with served(demo, css_paths=[ASSETS / f"{name}.css" for name in ("theme", "app", "strip")]) as url:
         yield url
 
 
@@ -398,6 +400,11 @@ def test_keyboard_moves_opens_and_changes_looks(small: Shown) -> None:
     expect(small.part("looks").get_by_role("button", name="Step 1")).to_have_attribute("aria-pressed", "true")
 
 
+def test_a_number_with_its_sign_has_room_beside_the_plot(small: Shown) -> None:
+    width = small.part("lens").evaluate("lens => lens.getContext('2d').measureText('+0.010').width")
+    assert 20 < width < GUTTER - 6
+
+
 @pytest.mark.campaign
 def test_the_plain_wheel_is_left_to_the_page(small: Shown) -> None:
     small.part("lens").hover(position=small.at("lens", 0.5))
@@ -492,7 +499,7 @@ def test_hostile_text_stays_text(small: Shown) -> None:
     small.part("lens").hover(position=small.at("lens", 0.625))
     expect(small.part("tip")).to_contain_text(HOSTILE)
     small.part("table-toggle").click()
-    expect(small.part("table-rows")).to_contain_text(f"{HOSTILE} 37")
+    expect(small.part("table-rows").locator("bdi").first).to_have_text(f"{HOSTILE} 37")
     small.page.get_by_role("tab", name="Others").click()
     expect(small.page.locator("#loading")).to_contain_text(HOSTILE)
     assert small.page.evaluate("window.hooked") is None
@@ -519,6 +526,14 @@ def test_states_without_numbers(page: Page) -> None:
     expect(page.locator("#gone [data-part=note]")).to_have_text(
         "This run is no longer here; run the agent again."
     )
+    expect(page.locator("#gone .qx-strip")).to_have_attribute("aria-busy", "false")
+
+
+def test_the_look_that_is_shown_is_in_sight_however_many_there_are(page: Page) -> None:
+    page.get_by_role("tab", name="Others").click()
+    page.locator("#long [data-part=title]").scroll_into_view_if_needed()
+    expect(page.locator("#long [data-part=looks] [aria-pressed=true]")).to_have_text("90")
+    expect(page.locator("#long [data-part=looks] [aria-pressed=true]")).to_be_in_viewport(ratio=0.9)
 
 
 def test_of_the_document_before_no_chunk_is_told(page: Page) -> None:

@@ -4,31 +4,11 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
-from core.base.config import EpisodeConfig
-from core.base.events import RunStarted, StepScores, StepTaken, Stopped, StopReason, Trace
+from core.base.events import Trace
 from core.views.draw.trail import gold_trail
-
-
-def trace_of(*rows: list[float], ends: StopReason | None = None, forbidden: tuple[int, ...] = ()) -> Trace:
-    """A greedy run whose look k scored rows[k]; where the agent stopped, nothing was chosen at
-    the last one.
-    """
-    trace = Trace(
-        RunStarted("where ?", "qrag", "", len(rows[0]), EpisodeConfig(step_budget=9, forbidden=forbidden))
-    )
-    for step, row in enumerate(rows, start=1):
-        scores = StepScores(np.array(row, np.float32), None)
-        left = [i for i in range(len(row)) if i not in (*trace.chosen, *forbidden)]
-        best = max(left, key=lambda i: row[i])
-        if ends == "threshold" and step == len(rows):
-            return trace.with_event(Stopped("threshold", step - 1, best, row[best], scores=scores))
-        trace = trace.with_event(
-            StepTaken(step, best, row[best], 1.0, row[best], None, "", 0.0, scores=scores)
-        )
-    return trace if ends is None else trace.with_event(Stopped(ends, len(rows)))
+from tests.core.views.greedy import trace_of
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,18 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import gradio as gr
 import pytest
 from playwright.sync_api import Page, expect
 
 from app.pages.train import view
+from app.pages.train.tab import TrainTab
 from app.services.agents import own_agents
 from app.services.trainings import (
+    QUICK_UPDATES,
     Order,
     ShownTraining,
     Trainings,
@@ -40,7 +44,7 @@ from core.base.home import home
 from core.cli.train import add_flags
 from core.encode.checkpoint import find_checkpoint, read_spec, write_spec
 from core.encode.packaged import MINILM
-from core.lab.tasks.own_questions import read_own_questions
+from core.lab.tasks.qa_sets import read_own_questions
 from core.lab.train.config import TrainConfig
 from core.lab.train.recipes import RECIPES
 from core.lab.train.sitting import RESUME_FILE
@@ -304,6 +308,16 @@ def test_help_comes_from_the_settings_themselves() -> None:
     assert set(told) <= {field.name for field in fields(TrainConfig)}
     assert told["warmup"] == "Updates over which the rate rises from 0."
     assert len(told) > 12
+
+
+@pytest.mark.usefixtures("trainings")
+def test_a_quick_training_keeps_the_settings_that_do_not_make_it_quick() -> None:
+    with gr.Blocks():
+        tab = TrainTab(SimpleNamespace(log_path=default_log_path()))  # type: ignore[arg-type]
+    quick, full = (tab._on_effort("own", effort) for effort in ("quick", "full"))
+    assert quick[tab.settings["updates"]] == QUICK_UPDATES
+    assert full[tab.settings["updates"]] == recipe_config("own").updates
+    assert tab.settings["learning_rate"] not in quick | full
 
 
 def test_the_example_file_is_in_the_format_it_explains(tmp_path: Path) -> None:

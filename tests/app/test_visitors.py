@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -44,6 +45,7 @@ from core.ingest import read_pasted
 from core.lab.tasks.samples import list_samples
 from core.runs.export.runs import export_runs
 from core.runs.log import new_evaluation, new_run_id
+from tests.app.opened import ask, pasted
 from tests.core.lab.evaluate.rows import make_row
 
 PUBLIC, LOCAL = Settings(public=True), Settings()
@@ -59,9 +61,8 @@ TEXT = "\n\n".join(
 
 @pytest.fixture
 def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
-    made = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb", public=True))
-    yield made
-    made.close()
+    with closing(Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb", public=True))) as made:
+        yield made
 
 
 @pytest.fixture
@@ -70,25 +71,13 @@ def explorer(services: Services) -> Explorer:
 
 
 def opened(explorer: Explorer, owner: str | None, text: str = TEXT) -> Session:
-    return finish(
-        Opener(
-            explorer,
-            Session(owner=owner),
-            explorer.services.agents.default_checkpoint,
-            "sentences",
-            12,
-        ).pasted(text)
-    )
+    return pasted(explorer.services, text, owner=owner)
 
 
 def advanced(
     explorer: Explorer, session: Session, steps: int | None = None, config: EpisodeConfig = CONFIG
 ) -> tuple[Session, RunInView]:
-    for at in explorer.advance(session, QUERY, config, steps):
-        session = at
-    run = explorer.run_of(session)
-    assert run is not None
-    return session, run
+    return ask(explorer, session, QUERY, config, steps)
 
 
 def share(services: Services, run: RunInView) -> None:
@@ -187,32 +176,32 @@ def test_a_page_that_has_not_said_who_it_is_leaves_no_trace(explorer: Explorer) 
     assert explorer.services.own_log.search(owner=NOBODY).total == 0  # type: ignore[union-attr]
 
 
-def test_a_day_has_so_many_tokens_for_each() -> None:
+@pytest.mark.parametrize(
+    ("what", "most", "words"),
+    [
+        (
+            "read",
+            TOKENS_PER_DAY,
+            r"about 11 tokens to read, and 10 of the 20,000,000 .* left; choose something shorter",
+        ),
+        (
+            "log",
+            LOGGED_BYTES_PER_DAY // 4,
+            r"fill the 4,000,000,000 bytes .*; search a shorter document",
+        ),
+    ],
+)
+def test_a_day_has_so_much_for_each(what: str, most: int, words: str) -> None:
     today = [date(2026, 1, 1)]
-    allowance = Allowance(lambda: today[0])
-    allowance.read(A, TOKENS_PER_DAY - 10)
-    with pytest.raises(
-        BadRequest,
-        match=r"about 11 tokens to read, and 10 of the 20,000,000 .* left; choose something shorter",
-    ):
-        allowance.read(A, 11)
-    allowance.read(A, 10)
-    allowance.read(B, TOKENS_PER_DAY)
-    allowance.read(None, 10 * TOKENS_PER_DAY)
+    take = getattr(Allowance(lambda: today[0]), what)
+    take(A, most - 10)
+    with pytest.raises(BadRequest, match=words):
+        take(A, 11)
+    take(A, 10)
+    take(B, most)
+    take(None, 10 * most)
     today[0] = date(2026, 1, 2)
-    allowance.read(A, TOKENS_PER_DAY)
-
-
-def test_a_day_has_so_many_logged_values_for_each() -> None:
-    today = [date(2026, 1, 1)]
-    allowance = Allowance(lambda: today[0])
-    allowance.log(A, LOGGED_BYTES_PER_DAY // 4)
-    with pytest.raises(BadRequest, match=r"fill the 4,000,000,000 bytes .*; search a shorter document"):
-        allowance.log(A, 1)
-    allowance.log(B, 1)
-    allowance.log(None, LOGGED_BYTES_PER_DAY)
-    today[0] = date(2026, 1, 2)
-    allowance.log(A, 1)
+    take(A, most)
 
 
 def test_a_day_has_so_many_seconds_of_reading_files_for_each(
@@ -388,8 +377,7 @@ def test_documents_without_a_run_are_found_by_their_visitor_after_a_restart(
     changed = explorer.documents(finish(explorer.change_agent(Session(corpus=last.token, owner=A), PLAIN)))
     assert len(list(folder.iterdir())) == DOCUMENTS_OPEN, "the bound of what is open"
     explorer.services.close()
-    services = Services(explorer.services.settings)
-    try:
+    with closing(Services(explorer.services.settings)) as services:
         again = Explorer(services)
         agent = services.agents.default_checkpoint
         for documents in (last, changed):
@@ -406,8 +394,6 @@ def test_documents_without_a_run_are_found_by_their_visitor_after_a_restart(
         ):
             with pytest.raises(BadRequest, match=r"is closed by now|away for too long"):
                 finish(Opener(again, Session(owner=owner), agent).named(name))
-    finally:
-        services.close()
 
 
 def test_one_more_unfinished_run_closes_the_one_left_for_longest(explorer: Explorer) -> None:

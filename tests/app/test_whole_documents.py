@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from app.services.document_evaluations import (
     keep_evaluation,
     kept_evaluation,
 )
-from app.services.settings import Settings
 from app.services.shared import Services
 from core.base.errors import BadRequest, Cancelled
 from core.lab.evaluate.documents import read_document_rows
@@ -33,8 +31,6 @@ from core.views.charts import cell_text
 from core.views.draw.nodes import Node
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, choose_files, wait_ready
-from tests.app.test_evaluate_tab import choose_threshold, pick
-from tests.app.test_train_tab import write_questions
 from tests.conftest import CAMPAIGN, OpenPage
 from tests.llm_server import Request, serve_llm
 
@@ -64,11 +60,8 @@ def question(name: str, kind: str, text: str, *quotes: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def services(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    """One for the file: loading agents and reader takes seconds."""
-    log = tmp_path_factory.mktemp("log") / "log.duckdb"
-    with closing(Services(Settings(checkpoint=str(tiny), log=log))) as made:
-        yield made
+def services(services_of_file: Services) -> Services:
+    return services_of_file
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +244,7 @@ def test_a_document_that_was_not_dropped_is_told_without_our_folder(
 
 @pytest.fixture(scope="module")
 def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Iterator[Page]:
-    """The Evaluate tab, which tests of tasks look at, too."""
+    """The Evaluate tab."""
     page = open_for_file(tiny_app.url)
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
@@ -259,22 +252,6 @@ def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Iterator[Page]:
     page.get_by_role("tab", name="Evaluate", exact=True).click()
     yield page
     assert errors == [], "on the console"
-
-
-@pytest.mark.campaign
-def test_own_questions_are_evaluated(page: Page, tmp_path: Path) -> None:
-    pick(page, "qx-evaluate-task", "my own questions")
-    pick(page, "qx-evaluate-agent", "tiny")
-    page.locator("#qx-evaluate-run").click()
-    expect(page.locator("#qx-evaluate-notice")).to_contain_text(
-        "no file of questions is chosen", timeout=20_000
-    )
-    choose_files(page, "#qx-evaluate-questions", write_questions(tmp_path / "whereabouts.jsonl", 5))
-    page.locator("#qx-evaluate-run").click()
-    expect(page.locator("#qx-evaluate-scores .qx-number").first).to_be_visible(timeout=120_000)
-    expect(page.locator("#qx-evaluate-conditions")).to_contain_text("n = 5, T = 4")
-    choose_threshold(page)
-    expect(page.locator("#qx-evaluate-default-words")).to_contain_text("tiny was not trained here")
 
 
 def test_a_folder_is_dropped_asked_and_read_off(page: Page, files: tuple[Path, ...]) -> None:
