@@ -204,8 +204,9 @@ class RunInView:
     def scale(self) -> tuple[float, float]:
         """Ends of the colour scale."""
         if not self.method.foreign:
-            looks = range(1, self.trace.n_looks + 1)
-            return colour_scale([self.q_values(look) for look in looks], self.spec)
+            later = map(self.trace.scores_at, range(2, self.trace.n_looks + 1))
+            looks = [self.q_values(1), *(scores.q_values for scores in later if scores is not None)]
+            return colour_scale(looks, self.spec)
         worth = [step.q_value for step in self.trace.steps]
         return min(0.0, *worth), max(1e-6, *worth)
 

@@ -55,8 +55,13 @@ class InThread(Generic[P, R]):
         self._closed.set()
 
     def result(self) -> R:
-        """What the work came to, once it has ended. Raises what it raised."""
-        return self._outcome.result()
+        """What the work came to, once it has ended, to be asked for once. Raises what it raised."""
+        outcome = self._outcome
+        del self._outcome  # else an error and the frames that it names would keep each other in memory
+        try:
+            return outcome.result()
+        finally:
+            del outcome
 
     def _run(self) -> None:
         try:

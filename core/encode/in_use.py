@@ -54,7 +54,8 @@ class MadeOnce(cached_property[Model]):
 def _as_written(folder: Path) -> frozenset[tuple[Path, int, int]]:
     """Path, time of change in nanoseconds and size of each file of a folder, and of the folders in it."""
     files = set()
-    for parent, folders, names in os.walk(folder):  # which passes over folders that go meanwhile
+    # which passes over folders that go meanwhile
+    for parent, folders, names in os.walk(folder, followlinks=True):
         for path in map(Path(parent).joinpath, (*folders, *names)):
             with suppress(OSError):  # a training that is under way renames files
                 stat = path.stat()

@@ -11,7 +11,6 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
@@ -453,12 +452,19 @@ def _read_through(element: Element) -> None:
 
 def _join_drop_caps(body: Element) -> None:
     """Puts a large first letter, which has a paragraph of its own, before the rest of its word."""
-    for letter, paragraph in pairwise(list(body)):
-        frame = letter.find(f"{W}pPr/{W}framePr")
-        if frame is not None and frame.get(f"{W}dropCap", "none") != "none" and paragraph.tag == f"{W}p":
-            at = int(paragraph.find(f"{W}pPr") is not None)
-            paragraph[at:at] = letter.findall(f"{W}r")
-            body.remove(letter)
+    children: list[Element] = []
+    for element in body:
+        is_rest = element.tag == f"{W}p" and not _is_drop_cap(element)
+        if is_rest and children and _is_drop_cap(children[-1]):
+            at = int(element.find(f"{W}pPr") is not None)
+            element[at:at] = [part for part in children.pop() if part.tag != f"{W}pPr"]
+        children.append(element)
+    body[:] = children
+
+
+def _is_drop_cap(element: Element) -> bool:
+    frame = element.find(f"{W}pPr/{W}framePr")
+    return frame is not None and frame.get(f"{W}dropCap", "none") != "none"
 
 
 def _emptied(control: Element) -> list[Element]:

@@ -115,6 +115,7 @@ def name_lifted(soup: BeautifulSoup) -> None:
             for name, (found, known) in lifted.items():
                 if (id(tag) in found or not known.isdisjoint(classes.split())) and _is_little(tag):
                     _lift(tag, name)
+                    break
     _type_lists(soup)
 
 

@@ -283,12 +283,12 @@ def _paragraphs(block: Region) -> Iterator[_Item]:
     reads_on = flows(pieces)
     is_turned = runs_leftward(word.text for piece in pieces for word in piece.words)
     edges = [(-piece.x1, -piece.x0) if is_turned else (piece.x0, piece.x1) for piece in pieces]
-    left = min(begin for begin, _ in edges)
+    left, right = min(begin for begin, _ in edges), max(end for _, end in edges)
     indented = [begin >= left + 0.8 * piece.size for piece, (begin, _) in zip(pieces, edges, strict=True)]
     shows_indents = 0 < sum(indented) <= len(pieces) / 2
     begun = 0
     for i in range(1, len(pieces) + 1):
-        if i < len(pieces) and not _begins(pieces, edges, begun, i, shows_indents=shows_indents):
+        if i < len(pieces) and not _begins(pieces, edges, begun, i, right, shows_indents=shows_indents):
             continue
         part = pieces[begun:i]
         yield _paragraph(part, block, reads_on=reads_on or (len(part) < len(pieces) and flows(part)))
@@ -296,9 +296,17 @@ def _paragraphs(block: Region) -> Iterator[_Item]:
 
 
 def _begins(
-    pieces: list[Piece], edges: list[tuple[float, float]], begun: int, i: int, *, shows_indents: bool
+    pieces: list[Piece],
+    edges: list[tuple[float, float]],
+    begun: int,
+    i: int,
+    right: float,
+    *,
+    shows_indents: bool,
 ) -> bool:
-    """Whether a paragraph begins at a line. `edges`: where lines begin and end, as one reads."""
+    """Whether a paragraph begins at a line. `edges`: where lines begin and end, as one reads; `right`: the
+    farthest end.
+    """
     piece, last, first = pieces[i], pieces[i - 1], pieces[begun]
     begin, begin_before, first_begin = edges[i][0], edges[i - 1][0], edges[begun][0]
     if starts_item(piece.text) and begin <= first_begin + 4 * piece.size:
@@ -312,7 +320,7 @@ def _begins(
     if shows_indents and begin > begin_before + 0.8 * piece.size and not piece.goes_on:
         return True
     word = piece.words[0 if begin == piece.x0 else -1]
-    had_room = edges[i - 1][1] + word.x1 - word.x0 + 0.6 * piece.size < max(end for _, end in edges)
+    had_room = edges[i - 1][1] + word.x1 - word.x0 + 0.6 * piece.size < right
     return had_room and last.ends and not piece.goes_on
 
 

@@ -98,9 +98,8 @@ def _in_grid(page: Page, line: list[Word]) -> bool:
     """Whether the border of two columns runs through a line: it is a row, or the header of a table."""
     first, last = min(word.x0 for word in line), max(word.x1 for word in line)
     middle = line[0].base - 0.3 * line[0].size
-    return any(
-        not rule.level and first < rule.x0 < last and rule.y0 <= middle <= rule.y1 for rule in page.rules
-    )
+    upright = [rule for rule in page.rules if not (rule.level or rule.ends_panel)]
+    return any(first < rule.x0 < last and rule.y0 <= middle <= rule.y1 for rule in upright)
 
 
 def _stand_in_columns(names: list[Word], first: list[Word], second: list[Word]) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,7 +46,7 @@ _LEADERS = re.compile(r"(?: ?[.·…_]){5,}")
 BROKEN = "\ufdd0"
 """In the place of a hyphen at a line's end, until the whole document says whether the word has it."""
 _HYPHENED = re.compile(r"[^\W\d_](?:[^\W_]|-)*-$")
-_SIGNED = re.compile(r"\A([.,:;!?()\[\]{}«»…–—-]*)(.*?)([.,:;!?()\[\]{}«»…–—-]*)\Z")
+_SIGNS = ".,:;!?()[]{}«»…–—-"
 _MIRRORED = str.maketrans("()[]{}«»<>", ")(][}{»«><")
 _NO_BLANK = 0.13
 """Ems between two words that no blank parts."""
@@ -182,8 +183,8 @@ def _turned(text: str, *, is_arabic: bool) -> str:
     """
     if any(map(is_leftward, text)):
         return text.translate(_MIRRORED)
-    parts: tuple[str, str, str] = _SIGNED.findall(text)[0]
-    before, number, behind = parts
+    number = text.strip(_SIGNS)
+    before, _, behind = text.partition(number) if number else (text, "", "")
     number = "".join(reversed(re.split("([–—-])" if is_arabic else "([–—])", number)))
     return behind[::-1].translate(_MIRRORED) + number + before[::-1].translate(_MIRRORED)
 
@@ -252,12 +253,15 @@ def _is_spread(line: list[Word], gap: float, least: int = 3) -> bool:
 def _join_justified(row: list[Piece], near: list[Piece]) -> None:
     """Makes one of pieces that together are as wide as a line of the same sentence right above or below."""
     for line in near if 1 < len(row) <= MAX_COLUMNS else ():
-        inside = [i for i, p in enumerate(row) if line.x0 - 1 <= p.x0 and p.x1 <= line.x1 + 1]
-        if len(inside) < 2 or len(line.words) < 2:
+        if len(line.words) < 2:
             continue
-        words = [word for i in inside for word in row[i].words]
+        begun = bisect_left(row, line.x0 - 1, key=lambda piece: piece.x0)
+        end = bisect_right(row, line.x1 + 1, begun, key=lambda piece: piece.x1)
+        if end - begun < 2:
+            continue
+        words = [word for piece in row[begun:end] for word in piece.words]
         pitch = words[0].base - line.base
-        upper = line if pitch > 0 else row[inside[-1]]
+        upper = line if pitch > 0 else row[end - 1]
         if (
             0.9 * line.size < abs(pitch) < 1.5 * line.size
             and not upper.ends
@@ -265,7 +269,7 @@ def _join_justified(row: list[Piece], near: list[Piece]) -> None:
             and abs(words[-1].x1 - line.x1) <= 1
             and _is_spread(words, max(b.x0 - a.x1 for a, b in pairwise(words)), 0)
         ):
-            row[inside[0] : inside[-1] + 1] = [Piece(words)]
+            row[begun:end] = [Piece(words)]
 
 
 def _shows_gutter(lines: list[list[Word]], i: int, x0: float, x1: float, em: float, needed: int) -> bool:

@@ -103,7 +103,7 @@ def _label(cells: list[Tag]) -> None:
     label = cells[0].get_text().strip() if len(cells) == 2 else ""
     if ITEM_LABEL.fullmatch(label) or label in _BULLETS:
         words = next((text for text in cells[1].find_all(string=True) if text.strip()), None)
-        if words is not None:
+        if words is not None and words.find_parent("pre") is None:
             words.insert_before(f"{label} ")
             hollow(cells[0])
 

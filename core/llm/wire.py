@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import accumulate, chain
 from math import inf
 from typing import Any
 
@@ -38,6 +38,11 @@ _BEFORE_REPLY = b"\xef\xbb\xbf \t\r\n"
 """Bytes that are no part of it: a BOM and blanks."""
 _IDLE = re.compile(rb"(?:event|id|retry):.*|data:[\w .-]*")
 """A line of a stream that holds nothing: another field, no data, a word as `ping` or `null`."""
+_MOST_DEPTH = 100
+"""Of brackets within brackets. At Python's bound not only the parser would fail, but also what the garbage
+collector happens to end on top of it.
+"""
+_NO_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)|[^]\[{}"]++', re.DOTALL)
 _LOOK_EVERY = 0.1
 """Seconds between looks whether the caller has cancelled."""
 
@@ -145,7 +150,7 @@ class CheckedTransport(httpx2.BaseTransport):
         shown = {"Content-Type": content_type, **waits}
         is_packed = answer.headers.get("content-encoding", "").strip().lower() in _UNPACKED
         body = self._bounded(answer.iter_bytes() if is_packed else answer.iter_raw(), is_reply)
-        content = _data_of(body) if is_reply else body
+        content = _data_of(body) if is_reply else _unless_deep(body)
         return httpx2.Response(answer.status_code, headers=shown, content=content)
 
     def _bounded(self, pieces: Iterable[bytes], is_reply: bool) -> Iterator[bytes]:
@@ -176,8 +181,23 @@ def _data_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
             line.clear()
             if text.startswith(b"data:"):
                 text = b"data:" + text[5:].strip()
+            if _is_deep(text):
+                raise Failed("sent something that is no part of a chat reply; check the address")
             if not _IDLE.fullmatch(text):
                 yield text + b"\n"
+
+
+def _unless_deep(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The body of an error, which says something in few brackets or nothing at all."""
+    whole = b"".join(pieces)
+    yield b"" if _is_deep(whole) else whole
+
+
+def _is_deep(json: bytes) -> bool:
+    if json.count(b"[") + json.count(b"{") <= _MOST_DEPTH:
+        return False
+    steps = (1 if sign in b"[{" else -1 for sign in _NO_BRACKETS.sub(b"", json))
+    return max(accumulate(steps), default=0) > _MOST_DEPTH
 
 
 def from_thread(

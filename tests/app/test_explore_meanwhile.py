@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from app.components.page import NOTHING
 from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore.answers import Said
 from app.pages.explore.controls import control_values
@@ -160,3 +161,12 @@ def test_controls_show_a_remedy_once_its_run_has_begun(
     assert told.get(tab.controls.budget) == (steps if begins else None)
     assert (told[tab.session].run != run.token) is begins
     assert ("above 8, the number of chunks" in json.dumps(told[tab.asking.notice])) is not begins
+
+
+def test_the_tab_in_front_puts_its_run_into_the_address_unless_the_page_is_loading(
+    tab: ExploreTab, session: Session
+) -> None:
+    ended, run = ran(tab.explorer, session)
+    assert tab.in_front(ended, f"run={'f' * 32}")[1] == f"run={run.run_id}", "another tab's stood there"
+    for address in (None, "", NOTHING):
+        assert tab.in_front(ended, address)[1] == gr.skip()

@@ -77,6 +77,9 @@ def test_a_part_is_asked_and_then_all_of_it(explorer: Explorer) -> None:
         values = RunStrip(run).values(1, mode)
         np.testing.assert_array_equal(np.isnan(values), ~there, err_msg=mode)
     assert all(np.isfinite(run.scale))
+    first, second, *more = run.trace.steps
+    gap = replace(run.trace, steps=(first, replace(second, scores=None), *more))
+    assert all(np.isfinite(replace(run, trace=gap).scale)), "of a log that lacks Q of a later step"
     assert there.sum() > documents.n_searched, "its likeliest chunks are not those of other questions"
     searched = f"searched {percent(share_searched(run.trace))}"
     assert searched in present.status(run, seen)

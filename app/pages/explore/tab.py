@@ -369,11 +369,11 @@ class ExploreTab(ExploreLayout):
     def in_front(self, session: Session, address: str | None) -> tuple[gr.Dropdown, Any]:
         """When the tab comes to the front: agents, since what is sent while it is hidden may not reach the
         list; and the run in view, where the address may name another tab's. A first visit's stands in none,
-        and one at work puts itself there.
+        and one at work, or on its way as the page loads, puts itself there.
         """
         documents = self.services.library.corpora.get(session.corpus)
         spec = None if documents is None else self.services.agents.served(documents.agent.spec)
-        stays = address == NOTHING or session.underway
+        stays = address in (None, "", NOTHING) or session.underway
         return self.agents(spec), (not stays and self.panels.address(session)) or gr.skip()
 
     def _on_agent(self, session: Session, agent: str, *controls: Any) -> Iterator[Update]:

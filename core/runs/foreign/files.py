@@ -52,7 +52,7 @@ _WRAPPING = re.compile(r"^(?:(?:node|document|kwargs|payload|_source)\.)+")
 _REPR = re.compile(r"<?(?:NodeWithScore|Document)\(")
 """How a passage begins that a tracer wrote as Python prints it."""
 _INK = re.compile(r"\S")
-_EXPORT = '{"line":'
+_EXPORT = re.compile(r'\s*\{"line": ?"run"')
 """How a file begins that `runs export --format json` wrote."""
 
 
@@ -204,7 +204,7 @@ def read_foreign(
         head = content[:2_000].lstrip()
         if not head:
             raise BadRequest(f"{name} is empty; give a file that holds runs")
-        if head.startswith(_EXPORT):
+        if _EXPORT.match(head):
             raise BadRequest(f"{name} was written by runs export; take it in with runs import")
         first = head.split("\n")[0].split()
         if head[0] in "[{":
@@ -254,7 +254,7 @@ def file_bytes(path: Path) -> bytes:
 def is_export(path: Path) -> bool:
     """Whether `runs export --format json` wrote a file."""
     with path.open("rb") as file:
-        return file.read(100).lstrip().startswith(_EXPORT.encode())
+        return bool(_EXPORT.match(file.read(100).decode(errors="replace")))
 
 
 def checked_run(run: ForeignRun) -> ForeignRun:
@@ -321,7 +321,8 @@ def _objects(content: str, name: str, parts: _Parts) -> list[Any]:
         )
     objects = list[Any]()
     for value in found:
-        inside = value.get("data") if isinstance(value, dict) else value
+        is_page = isinstance(value, dict) and value.keys().isdisjoint(_RETRIEVED)
+        inside = value.get("data") if is_page else value
         objects += inside if isinstance(inside, list) else [value]
     return objects
 

@@ -112,18 +112,19 @@ def packed(numbers: np.ndarray) -> str:
 
 def colour_scale(looks: Sequence[np.ndarray], spec: CheckpointSpec | None) -> tuple[float, float]:
     """Ends of a run's scale of Q: where Q of its checkpoint usually lies, else what the first look saw, and
-    never less than what any of its looks (N,) saw.
+    never below the best of any of its looks (N,). A later look may push chunks far below all others, which
+    tells less than the differences between the rest: these stand at its lower end.
 
     Where no choice changes Q, the scale ends at twice the best of the first look at most: the strip would be
     flat where Q of a checkpoint goes far beyond.
     """
     seen = [look[np.isfinite(look)] for look in looks]
-    first = float(seen[0].max())
+    least, first = float(seen[0].min()), float(seen[0].max())
     lo, hi = (spec.q_range if spec else None) or (0.0, 1.2 * first)
     if spec and not spec.reads_choices:
         hi = min(hi, 2 * first)
-    ends = [float(end) for q_values in seen if q_values.size for end in (q_values.min(), q_values.max())]
-    return min(lo, *ends), max(hi, *ends, lo + 1e-6)
+    best = max(float(q_values.max()) for q_values in seen if q_values.size)
+    return min(lo, least), max(hi, best, lo + 1e-6)
 
 
 def slopes(ruler: Sequence[Interval]) -> list[Slope]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Generator
+from contextlib import suppress
 
 import pytest
 
@@ -55,3 +58,24 @@ def test_errors_arrive() -> None:
 
     with pytest.raises(BadDocument, match="is empty"):
         finish(reported(work))
+
+
+def test_what_failed_is_let_go_of_at_once() -> None:
+    class Payload:
+        """Large, say."""
+
+    def asked() -> weakref.ref[Payload]:
+        payload = Payload()
+
+        def work(_: Report) -> None:
+            raise BadDocument(str(payload))
+
+        with suppress(BadDocument):
+            finish(reported(work))
+        return weakref.ref(payload)
+
+    gc.disable()
+    try:
+        assert asked()() is None
+    finally:
+        gc.enable()

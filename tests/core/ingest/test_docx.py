@@ -89,8 +89,12 @@ def test_a_page_that_breaks_breaks_a_line() -> None:
 
 
 def test_a_large_first_letter_stands_before_the_rest_of_its_word() -> None:
-    letter = f'<w:p><w:pPr><w:framePr w:dropCap="drop" w:lines="3"/></w:pPr>{run("T")}</w:p>'
+    frame = '<w:pPr><w:framePr w:dropCap="drop" w:lines="3"/></w:pPr>'
+    letter = f"<w:p>{frame}{run('T')}</w:p>"
     assert text_of(letter + paragraph("he keeper", "Heading1") + paragraph("End.")) == "# The keeper\n\nEnd."
+    inserted = f'<w:p>{frame}<w:ins w:id="1">{run("T")}</w:ins></w:p>'
+    assert text_of(inserted + paragraph("he keeper")) == "The keeper"
+    assert text_of(letter + inserted + paragraph("he keeper")) == "T\n\nThe keeper"
 
 
 def test_a_file_of_another_format_within_the_text_is_told() -> None:

@@ -562,6 +562,8 @@ def test_the_number_of_a_clause_in_a_cell_of_its_own_stands_before_its_words():
     inner = "<table><tr><td><p>—</p><td><p>dry;</table>"
     clause = f"<table border=0><tr><td><p>(a)</p><td><p>rock <i>salt</i>, where:{inner}</table>"
     assert text_of(clause) == "(a) rock *salt*, where:\n\n— dry;"
+    code = "<table border=0><tr><td>1.<td><pre>make all</pre></table>"
+    assert text_of(code) == "1.\n\n```\nmake all\n```"
 
 
 def test_unclosed_paragraphs_and_items_are_neighbours_not_nested():

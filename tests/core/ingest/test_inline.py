@@ -23,6 +23,7 @@ READ_AS = {
     "T<sub>room</sub>, x<sub>i,j</sub>, H<sub>2</sub>O": "T_room, x_(i,j), H₂O",
     "1<sup>st</sup>, M<sup>me</sup> Roux, Acme<sup>®</sup>, Na<sup>+</sup>": "1st, Mme Roux, Acme®, Na+",
     "10<span style='vertical-align: super'>6</span>": "10^6",
+    "10<span class='superscript subscript'>6</span>": "10^6",
     # blanks within them, numbers of verses
     "10<sup>6 </sup>litres, 1<sup>st </sup>of May, x<sub>i </sub>and 5 m<sup>2 </sup>.": (
         "10^6 litres, 1st of May, x_i and 5 m^2."

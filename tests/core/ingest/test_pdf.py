@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import textwrap
+import time
 
 import pypdfium2 as pdfium
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from core.base.errors import BadDocument
 from core.ingest import pdf, read_document
 from core.ingest.pdf import read_pdf
+from core.ingest.pdf_layout import Piece, Region, pieces_of
+from core.ingest.pdf_page import Word
 from tests.core.ingest.made import Sheet, pdf_of
 
 PEARS = (
@@ -723,3 +726,32 @@ def test_scans_and_pictures_are_read_by_text_recognition(kind: str) -> None:
     document = read_document(scan.getvalue(), f"scan.{kind.lower()}")
     assert document.text == f"The keeper writes down every ship that passes.\n\n{PRICES}"
     assert "read by text recognition (OCR)" in document.told
+
+
+def test_hostile_pages_take_no_time() -> None:
+    def grid(n_rows: int, n_columns: int) -> list[Word]:
+        return [
+            Word(text, 30.0 * x + dx, 30.0 * x + dx + 5, -12.0 * y, 10)
+            for y in range(n_rows)
+            for x in range(n_columns)
+            for text, dx in (("a", 0), ("b", 7))
+        ]
+
+    lines = [
+        Piece([Word("a", 0, 20, -12.0 * y, 10), Word("b", 25, 30, -12.0 * y, 10)]) for y in range(15_000)
+    ]
+    signs = [Word("\u05d0", 50, 60, 0, 10), Word(f"1{'.' * 30_000}1", 0, 40, 0, 10)]
+    began = time.process_time()
+    assert len(pieces_of(grid(150, 150), [])) == 150 * 150
+    assert list(pdf._paragraphs(Region.of(lines)))
+    assert Piece(signs).text
+    assert time.process_time() - began < 5
+
+
+def test_a_foot_beneath_a_coloured_column_is_left_out_all_the_same() -> None:
+    def page(number: int, words: str) -> Sheet:
+        sheet = column(Sheet([b".9 g 0 0 170 842 re f 0 g"]), 20, 760, words, 24)
+        column(sheet, 200, 760, words[::-1], 60)
+        return sheet.row(30, {20: "Anna Berg, her life", 200: f"Page {number} of 3"})
+
+    assert "Page 2" not in text_of(*(page(i, words) for i, words in enumerate((PEARS, CIDER, WASPS), 1)))

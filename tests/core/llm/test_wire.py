@@ -81,3 +81,13 @@ def test_a_certificate_must_be_trusted_and_name_the_host(
             other.chat(ASKED)
         assert len(server.requests) == 2
     wire._tls.cache_clear()
+
+
+def test_what_lies_deeper_than_a_reply_does_is_never_parsed() -> None:
+    deep = b"[" * 200
+    for within in (b'{"content": "' + deep + b'"}', b'{"content": "\\"' + deep, b"[]" * 200):
+        assert list(wire._data_of([b"data:" + within])) == [b"data:" + within + b"\n", b"\n"]
+    with pytest.raises(wire.Failed, match="no part of a chat reply"):
+        list(wire._data_of([b'data:{"a": ' + deep]))
+    assert list(wire._unless_deep([deep[:50], deep[50:]])) == [b""]
+    assert list(wire._unless_deep([b'{"error": ', b'"down"}'])) == [b'{"error": "down"}']

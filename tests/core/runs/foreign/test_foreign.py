@@ -313,7 +313,8 @@ def test_no_file_or_line_is_lost_without_a_word(tmp_path: Path) -> None:
         files_of([tmp_path / folder / "run.jsonl" for folder in ("a", "b")])
     line = {"query": QUERY, "retrieved": [1]}
     marked = [line, line | {"attributes": {"user": "me"}}, line | {"_id": "q1", "text": QUERY}]
-    assert len(read_foreign({"a.jsonl": "\n".join(map(json.dumps, marked)).encode()})) == 3
+    marked = [{"line": 1} | line, *marked, line | {"data": [1, 2]}]  # neither an export nor a page of Phoenix
+    assert len(read_foreign({"a.jsonl": "\n".join(map(json.dumps, marked)).encode()})) == 5
     deep = "".join(f"q Q0 d{i} {i} 1 x\n" for i in range(1_001)).encode()
     with pytest.raises(BadRequest, match="1,001 passages of x, more than 1,000"):
         read_foreign({"run.trec": deep, "queries.tsv": b"q\tWho?"})

@@ -14,7 +14,8 @@ def test_a_scale_ends_where_q_usually_lies_and_holds_the_first_look() -> None:
     spec = CheckpointSpec(name="x", trained=True, q_range=(-0.2, 3.2))
     assert colour_scale([FIRST], spec) == (-0.2, 3.2)
     assert colour_scale([5 * FIRST], spec) == (-0.5, 4.0)
-    assert colour_scale([FIRST, 5 * FIRST], spec) == (-0.5, 4.0), "a later look may see more"
+    assert colour_scale([FIRST, 5 * FIRST], spec) == (-0.2, 4.0), "a later best is no higher than the scale"
+    assert colour_scale([FIRST, -5 * FIRST], spec) == (-0.2, 3.2), "nor do its worst flatten the rest"
     assert colour_scale([FIRST], None) == (np.float32(-0.1), 1.2 * np.float32(0.8))
 
 
