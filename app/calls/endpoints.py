@@ -36,10 +36,9 @@ def register(operations: Operations) -> None:
         (operations.get_run, "log", 4),
         (operations.export_run, "log", 4),
     )
-    with gr.Column(render=False):  # what pages need not lay out: a component for each argument and reply
-        for operation, line, most in offered:
-            answer, name = answering(operation), operation.__name__
-            gr.api(answer, api_name=name, concurrency_id=line, concurrency_limit=most)
+    for operation, line, most in offered:
+        answer, name = answering(operation), operation.__name__
+        gr.api(answer, api_name=name, concurrency_id=line, concurrency_limit=most)
 
 
 def answering(operation: Callable[..., Any]) -> Callable[..., Any]:
