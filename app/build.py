@@ -17,10 +17,11 @@ from fastapi import FastAPI
 from app.calls import endpoints
 from app.calls import operations as api
 from app.components.address import ADDRESS_SCRIPT, ASKED
-from app.components.page import page
+from app.components.page import LOADING_SCRIPT, page
 from app.components.tree import TREE_SCRIPT
 from app.gradio_internals import (
     Pages,
+    begin_pages_with,
     caller_at_hand,
     keep_no_configs,
     keep_signatures,
@@ -165,6 +166,7 @@ def _leads(source: gr.State, tabs: gr.Tabs, name: str, wanted: gr.State) -> Any:
 def build_web_app(services: Services) -> FastAPI:
     """The pages as they are served."""
     settings = services.settings
+    begin_pages_with(LOADING_SCRIPT)
     return web_app(
         build_app(services),
         settings,

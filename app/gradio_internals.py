@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from datetime import datetime
+from functools import cache
 from inspect import signature, unwrap
 from math import inf
 from pathlib import Path
@@ -26,8 +27,9 @@ from gradio.components import Number
 from gradio.context import LocalContext
 from gradio.events import EventListenerMethod, set_cancel_events
 from gradio.queueing import Event, Queue
-from gradio.routes import App
+from gradio.routes import App, templates
 from gradio.state_holder import SessionState
+from jinja2 import ChoiceLoader, DictLoader
 
 from app.services.session import Session
 from app.services.settings import Settings
@@ -100,6 +102,16 @@ class _Session(SessionState):
 
     def _update_value_in_config(self, key: int, value: Any) -> None:
         pass
+
+
+@cache
+def begin_pages_with(script: str) -> None:
+    """Before Gradio's own scripts, one of which adds what a page's head should have."""
+    loader, name = templates.env.loader, "frontend/index.html"
+    page, *_ = loader.get_source(templates.env, name)
+    charset = '<meta charset="utf-8" />'
+    first = f"{charset}<script>{{% raw %}}{script}{{% endraw %}}</script>"
+    templates.env.loader = ChoiceLoader([DictLoader({name: page.replace(charset, first, 1)}), loader])
 
 
 def keep_no_configs() -> None:

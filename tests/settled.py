@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from weakref import WeakKeyDictionary
 
@@ -54,17 +55,15 @@ def settle(page: Page, seconds: float = 30) -> None:
         assert time.monotonic() < deadline, f"after {seconds} s the page is not at rest: {moving + streams}"
 
 
-def frames_asked_for(page: Page) -> int:
-    """By the page's scripts, in half a second; nothing else tells of them than the function that they call."""
-    count = """async () => {
-      const { requestAnimationFrame } = window;
-      let n = 0;
-      window.requestAnimationFrame = (run) => { n++; return requestAnimationFrame(run); };
-      await new Promise((over) => setTimeout(over, 500));
-      window.requestAnimationFrame = requestAnimationFrame;
-      return n;
-    }"""
-    return int(page.evaluate(count))
+def frames_drawn(page: Page) -> int:
+    """In half a second, for the page's scripts."""
+    browser = page.context.browser
+    assert browser is not None
+    browser.start_tracing(page=page, categories=["devtools.timeline"])
+    page.wait_for_timeout(500)
+    return sum(
+        event["name"] == "FireAnimationFrame" for event in json.loads(browser.stop_tracing())["traceEvents"]
+    )
 
 
 def release(page: Page, held: list[Route]) -> None:

@@ -16,6 +16,8 @@ from core.views.draw.scripts import bundled
 
 _HERE = Path(__file__).parent
 NOTHING = "run="
+LOADING_SCRIPT = f"const qxLoading = {bundled('loading.js')};"
+"""What `qxLoading` is: in the head of the page, before any script of Gradio's."""
 KEY_SCRIPT = (_HERE / "visitor.js").read_text(encoding="utf-8")
 """Runs in the browser when a page loads, and puts the visitor's key in the second input's place."""
 
@@ -24,7 +26,7 @@ def page(**kwargs: Any) -> gr.HTML:
     """A link past the tabs, the choice of colours, and the help dialog."""
     return gr.HTML(
         html_template=(_HERE / "page.html").read_text(encoding="utf-8"),
-        js_on_load=f"({bundled('page.js')}).page(element, props, watch);",
+        js_on_load=f"qxLoading.over(); ({bundled('page.js')}).page(element, props, watch);",
         apply_default_css=False,
         **kwargs,
     )

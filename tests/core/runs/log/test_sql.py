@@ -90,13 +90,13 @@ def test_what_is_no_single_select_over_the_log_is_refused(log: ExperimentLog, sq
 
 
 def test_an_endless_query_is_ended(log: ExperimentLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.runs.log.sql.MAX_SECONDS", 2)
+    monkeypatch.setattr("core.runs.log.sql.MAX_SECONDS", 1)
     began = time.monotonic()
     with pytest.raises(BadRequest, match="took longer than"):
         query_log(
             log, "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range % 7 = 3"
         )
-    assert time.monotonic() - began < 2 + 5
+    assert time.monotonic() - began < 1 + 5
 
 
 def test_memory_is_bounded(log: ExperimentLog) -> None:
