@@ -29,7 +29,6 @@ from gradio.events import EventListenerMethod, set_cancel_events
 from gradio.queueing import Event, Queue
 from gradio.routes import App, templates
 from gradio.state_holder import SessionState
-from jinja2 import ChoiceLoader, DictLoader
 
 from app.services.session import Session
 from app.services.settings import Settings
@@ -107,11 +106,15 @@ class _Session(SessionState):
 @cache
 def begin_pages_with(script: str) -> None:
     """Before Gradio's own scripts, one of which adds what a page's head should have."""
-    loader, name = templates.env.loader, "frontend/index.html"
-    page, *_ = loader.get_source(templates.env, name)
+    plain = templates.env.loader.get_source
     charset = '<meta charset="utf-8" />'
     first = f"{charset}<script>{{% raw %}}{script}{{% endraw %}}</script>"
-    templates.env.loader = ChoiceLoader([DictLoader({name: page.replace(charset, first, 1)}), loader])
+
+    def get_source(environment: Any, template: str) -> tuple[str, *tuple[Any, ...]]:
+        page, *rest = plain(environment, template)
+        return page.replace(charset, first, 1), *rest
+
+    templates.env.loader.get_source = get_source
 
 
 def keep_no_configs() -> None:

@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
 from app.services.explorer import RUNS_AT_ONCE, Explorer
@@ -92,28 +92,43 @@ class RunAtWork:
                 self._changed.notify_all()
 
     def followed(self, silent: float = 0.0) -> Iterator[HowFar]:
-        """How far it is, at each change, an end within `silent` seconds first. Raises what it failed with."""
+        """How far it is, at each change, an end within `silent` seconds first, until its page leaves it.
+        Raises what it failed with.
+        """
+        seen = -1
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_over or self.is_left, silent)
+        while not self.is_left:
+            with self._changed:
+                if not self.is_over and self._n_changes == seen:
+                    self._changed.wait(0.5)
+                over, now, is_new = self.is_over, self._now, self._n_changes != seen
+                seen = self._n_changes
+            if over and self._failure is not None:
+                raise self._failure
+            if is_new:
+                yield now
+            if over:
+                return
+
+    @contextmanager
+    def in_view(self) -> Iterator[None]:
+        """Held by a page as long as it shows what comes of it."""
         with self._changed:
             self._n_followers, self._was_followed = self._n_followers + 1, True
-        seen = -1
         try:
-            with self._changed:
-                self._changed.wait_for(lambda: self.is_over, silent)
-            while True:
-                with self._changed:
-                    if not self.is_over and self._n_changes == seen:
-                        self._changed.wait(0.5)
-                    over, now, is_new = self.is_over, self._now, self._n_changes != seen
-                    seen = self._n_changes
-                if over and self._failure is not None:
-                    raise self._failure
-                if is_new:
-                    yield now
-                if over:
-                    return
+            yield
         finally:
             with self._changed:
                 self._n_followers, self._left_at = self._n_followers - 1, time.monotonic()
+                self._changed.notify_all()
+
+    def leave(self, wait: float = 3.0) -> None:
+        """Ends it unseen; waits for what its page is being told at the moment, but not for long."""
+        self.is_left = self._cancelled = True
+        with self._changed:
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._n_followers, wait)
 
     def cancel(self, wait: float = 3.0) -> None:
         """Ends it at its next event; waits for that, but not for long."""
@@ -167,8 +182,7 @@ class RunsUnderway:
     def leave(self, session: Session) -> Session:
         """The session of a page that goes on to something else: what it has under way ends unseen."""
         if (underway := self._of_page(session)) is not None:
-            underway.is_left = True
-            underway.cancel(wait=0)
+            underway.leave()
         return replace(session, underway="")
 
     def _of_page(self, session: Session) -> RunAtWork | None:

@@ -281,7 +281,8 @@ class ExploreTab(ExploreLayout):
         query, config = run.trace.started.query, run.config
         controls = self.controls.showing(run.spec, config)
         yield {**self._opened(session), **controls, self.controls.query: query}
-        yield from self._following(underway, session, query, config)
+        with underway.in_view():
+            yield from self._following(underway, session, query, config)
 
     def _nothing_open(self) -> Update:
         """Where the page had said that a document is being opened."""
@@ -532,8 +533,10 @@ class ExploreTab(ExploreLayout):
         if waiting := likeliest_first(self.services.library.corpora.get(session.corpus)):
             yield {self.asking.standing: waiting}
         underway = self.runs.start(session, lambda explorer, at: action(explorer, at, query, config, value))
-        yield {self.session: replace(session, underway=underway.key)}  # what the page may go on from at once
-        yield from self._following(underway, session, query, config, silent, notice)
+        with underway.in_view():
+            # what the page may go on from at once
+            yield {self.session: replace(session, underway=underway.key)}
+            yield from self._following(underway, session, query, config, silent, notice)
 
     def _following(
         self,
@@ -544,14 +547,14 @@ class ExploreTab(ExploreLayout):
         silent: float = 0.0,
         notice: gr.HTML | None = None,
     ) -> Iterator[Update]:
-        """What the page shows of a run at work. A visitor who leaves leaves it at work, see `RunAtWork`."""
+        """What the page shows of a run at work, which is `in_view`. A visitor who leaves leaves it at work, see
+        `RunAtWork`.
+        """
         asking, before, is_first = self.asking, session, True
         in_view = self.explorer.run_of(session)
         try:
             n_chunks = self.explorer.documents(session).n_searched
             for now in underway.followed(silent):
-                if underway.is_left:
-                    return
                 run, update = self.services.library.runs.get(underway.run_token), {}
                 if now.session is not None and now.session is not session:
                     session = now.session
