@@ -547,8 +547,8 @@ class ExploreTab(ExploreLayout):
         silent: float = 0.0,
         notice: gr.HTML | None = None,
     ) -> Iterator[Update]:
-        """What the page shows of a run at work, which is `in_view`. A visitor who leaves leaves it at work, see
-        `RunAtWork`.
+        """What the page shows of a run at work, which is `in_view`. A visitor who leaves leaves it at work,
+        see `RunAtWork`.
         """
         asking, before, is_first = self.asking, session, True
         in_view = self.explorer.run_of(session)
