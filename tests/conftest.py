@@ -254,11 +254,8 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """The collector of garbage leaves alone what is imported, and goes on with what tests make, seldom: it took a
-    twentieth of a worker's time.
-    """
+    """The collector of garbage leaves alone what is imported, and goes on with what tests make."""
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)
     gc.enable()
 
 
