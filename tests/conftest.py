@@ -238,10 +238,12 @@ def core_command(environment: dict[str, str], *arguments: str) -> subprocess.Com
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """The first worker alone, which compiles all files with the asserts rewritten; the others find them so. That
-    takes a fifth of a minute of a core.
+    takes seconds of a core. The process that hands out the tests collects none.
     """
+    if session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput"):
+        return (yield)
     compiled = Path(os.environ[SERVERS]) / "compiled"
     with (Path(os.environ[SERVERS]) / "collection.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
