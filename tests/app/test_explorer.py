@@ -627,6 +627,26 @@ def test_a_run_whose_page_never_came_ends(monkeypatch: pytest.MonkeyPatch) -> No
         underway.reads(1, 2)
 
 
+def test_a_run_is_left_once_its_page_has_been_told_what_it_was_being_told() -> None:
+    underway, told, shows = RunAtWork("key", None), [], threading.Event()
+
+    def page() -> None:
+        with underway.in_view():
+            shows.set()
+            wait_until(lambda: underway.is_left)
+            told.append("what had been drawn")
+
+    showing = threading.Thread(target=page)
+    showing.start()
+    shows.wait(20)
+    underway.leave(wait=20)
+    assert told
+    showing.join()
+    assert list(underway.followed()) == [], "what comes of it is not shown any more"
+    with underway.in_view():  # of a page that takes nothing any more
+        underway.leave(wait=0.01)
+
+
 def test_nobody_ends_a_run_before_its_first_step(explorer: Explorer, session: Session) -> None:
     documents, services = explorer.documents(session), explorer.services
     events = documents.agent.run(QUERY, documents.corpus, CONFIG)
