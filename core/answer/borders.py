@@ -105,7 +105,8 @@ def whole(text: str, start: int, end: int) -> tuple[int, int] | None:
             place = rule(text, *place)
             if place[0] >= place[1]:
                 return None
-        if place == before and _lonely(text, *place) is None:  # a list's end may bring a half bracket back
+        # a list's end may bring half a bracket or quotation back
+        if place == before and _lonely(text, *place) is None and _whole_marks(text, *place) == place:
             break
     else:
         return None

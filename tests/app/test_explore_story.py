@@ -283,6 +283,7 @@ def test_a_run_is_shared_beside_its_buttons(page: Page) -> None:
         expect(notice).to_be_visible(timeout=20_000)
         page.locator(closes).click()
         expect(notice).to_have_count(0, timeout=20_000)
+    settle(page)  # what Back brings closes it once more
     share.click()
     page.locator("#qx-sharing [data-act=page]").click()
     file = page.locator("#qx-sharing-page")
