@@ -77,7 +77,9 @@ def paste(page: Page, text: str, *, most_tokens: int | None = None, button: str 
     page.locator("#qx-pasted textarea").fill(text)
     if most_tokens is not None:
         page.get_by_role("button", name="Chunking").click()
-        page.get_by_label("Most tokens of a chunk").fill(str(most_tokens))
+        field = page.get_by_label("Most tokens of a chunk")
+        field.fill(str(most_tokens))
+        field.press("Tab")
     page.locator(button).click()
 
 
