@@ -105,7 +105,7 @@ class _Session(SessionState):
 
 @cache
 def begin_pages_with(script: str) -> None:
-    """Before Gradio's own scripts, one of which adds what a page's head should have."""
+    """Has each page run a script before Gradio's own, one of which adds the `head` that it was given."""
     plain = templates.env.loader.get_source
     charset = '<meta charset="utf-8" />'
     first = f"{charset}<script>{{% raw %}}{script}{{% endraw %}}</script>"
