@@ -25,6 +25,7 @@ import duckdb
 from core.base.errors import LogError
 from core.runs.log.atomic import replace_for_good, write_whole
 from core.runs.log.lock import LogOwned
+from core.runs.log.undo import HEADER_BYTES, keep_blocks, put_blocks_back, undo_of
 
 T = TypeVar("T")
 Connection: TypeAlias = duckdb.DuckDBPyConnection
@@ -40,9 +41,6 @@ CATALOG = "log"
 
 _ROW_GROUPS = "ROW_GROUP_SIZE 2048"
 """Small ones keep checkpoints short, see migrations."""
-
-_HEADER_BYTES = 3 * 4096
-"""Of a DuckDB file, before its blocks."""
 
 _COPIED_AT_ONCE = 1 << 20
 
@@ -65,13 +63,13 @@ class Database:
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
+        self._file = path.resolve()  # its name may be a link
         self._read_only = read_only
         self._connection = self._connect()
         self._bytes = path.open("rb", buffering=0)
         """Open as long as the connection: closing a file gives up all of the process's locks on it."""
         self._settled = threading.RLock()
         """Held while the file changes, and while it must not."""
-        self._file = path.resolve()  # its name may be a link
         self._ahead = Path(f"{self._file}.wal")
         self._deleted = Path(f"{path}.deleted")
         self.unclean: LogError | None = None
@@ -108,14 +106,19 @@ class Database:
         if not is_due or not self._settled.acquire(blocking=force):
             return
         try:
-            self._connection.execute(f"CHECKPOINT {CATALOG}")
-            self._checkpoint_at = CHECKPOINT_BYTES
-            self._empty_cache()
-        except duckdb.Error:
+            self._checkpoint()
+        except (duckdb.Error, OSError):
             self._checkpoint_at = size + CHECKPOINT_BYTES
             self._reopen()
         finally:
             self._settled.release()
+
+    def _checkpoint(self) -> None:
+        keep_blocks(self._connection, CATALOG, self._bytes, undo_of(self._file))
+        self._connection.execute(f"CHECKPOINT {CATALOG}")
+        undo_of(self._file).unlink()
+        self._checkpoint_at = CHECKPOINT_BYTES
+        self._empty_cache()
 
     def note_deletion(self) -> None:
         """Makes `rewrite_if_due` due, for the next process, too: call it before the commit. Raises OSError."""
@@ -130,7 +133,7 @@ class Database:
         fresh = Path(f"{self._file}.fresh")
         with self._settled:
             try:
-                self.checkpoint_if_due(force=True)
+                self._checkpoint()
                 _remove(fresh)  # of a process that was killed
                 self._write_anew(fresh)
                 self._reopen(fresh)
@@ -206,15 +209,15 @@ class Database:
         # else what doesn't fit in memory goes to the folder that the program was started in
         beside = {"temp_directory": f"{self.path}.tmp"}
         connection = duckdb.connect(":memory:", config=_SETTINGS | beside)
+        # else closing folds the write-ahead log, without a way back and into what should stay as it is
+        connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         try:
+            put_blocks_back(self._file)
             mode = "READ_ONLY" if self._read_only else _ROW_GROUPS
             connection.execute(f"ATTACH {literal(str(self.path))} AS {CATALOG} (TYPE duckdb, {mode})")
             connection.execute(f"USE {CATALOG}")
             self._check_whole(connection)
-        except (duckdb.Error, LogError) as error:
-            # else closing folds the write-ahead log into what should stay as it is
-            with contextlib.suppress(duckdb.Error):
-                connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+        except (duckdb.Error, OSError, LogError) as error:
             connection.close()
             raise error if isinstance(error, LogError) else explain(error, self.path) from error
         return connection
@@ -229,7 +232,7 @@ class Database:
             "SELECT total_blocks, used_blocks, block_size FROM pragma_database_size() WHERE database_name ="
             " current_database()"
         ).fetchall()
-        n_there = (self.path.stat().st_size - _HEADER_BYTES) // block_bytes if block_bytes else 0
+        n_there = (self.path.stat().st_size - HEADER_BYTES) // block_bytes if block_bytes else 0
         if n_there >= n_blocks:
             return
         n_needed = n_used

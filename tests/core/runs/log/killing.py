@@ -15,6 +15,7 @@ from pathlib import Path
 from core.base.errors import RunNotFound
 from core.runs.log import ExperimentLog, LoggedRun
 from core.runs.log.statements import INTERRUPTED
+from core.runs.log.undo import HEADER_BYTES, kept_blocks, undo_of
 from tests.core.runs.log.killed import DELETED, N_CHUNKS
 from tests.core.runs.log.recording import DOCUMENT, q_values, step_taken
 
@@ -35,6 +36,8 @@ class Killed:
     """Until the log was open again."""
     wrong: tuple[str, ...]
     """What the log lacks or has otherwise than it was recorded; empty when it holds."""
+    cut_off: bool
+    """Whether it died in a checkpoint, of whose blocks none was left whole."""
 
 
 def kill_at_random_moments(path: Path, n: int, seed: int) -> Iterator[Killed]:
@@ -46,10 +49,11 @@ def kill_at_random_moments(path: Path, n: int, seed: int) -> Iterator[Killed]:
     ) as forker:
         for _ in range(n):
             committed = _kill_one(forker, rng)
+            cut_off = _tear(path)
             began = time.perf_counter()
             with ExperimentLog.open(path) as log:
                 seconds = time.perf_counter() - began
-                yield Killed(sum(committed.values()), seconds, tuple(_wrong(log, committed)))
+                yield Killed(sum(committed.values()), seconds, tuple(_wrong(log, committed)), cut_off)
         forker.stdin.close()
 
 
@@ -65,6 +69,20 @@ def _kill_one(forker: subprocess.Popen[str], rng: random.Random) -> dict[str, in
     os.kill(pid, signal.SIGKILL)
     lines += iter(forker.stdout.readline, "dead\n")
     return {run_id: int(step) for run_id, step in (line.split() for line in lines)}
+
+
+def _tear(path: Path) -> bool:
+    """Leave of each block that DuckDB would have written anew a part, as a kill inside of that write does."""
+    if not undo_of(path).exists():
+        return False
+    kept = undo_of(path).read_bytes()
+    with path.open("r+b") as file:
+        if file.read(HEADER_BYTES) != kept[:HEADER_BYTES]:
+            return False
+        for offset, _ in kept_blocks(kept):
+            file.seek(offset)
+            file.write(os.urandom(4096))
+    return True
 
 
 def _wrong(log: ExperimentLog, committed: dict[str, int]) -> Iterator[str]:

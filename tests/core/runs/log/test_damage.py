@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 
 from core.base.errors import LogError
 from core.runs.log import ExperimentLog, RunRecord, open_log, open_reader
-from core.runs.log.database import CHECKPOINT_BYTES
+from core.runs.log.database import CATALOG, CHECKPOINT_BYTES
+from core.runs.log.undo import HEADER_BYTES, keep_blocks, undo_of
 from tests.conftest import few
 from tests.core.runs.log.disk_full import N_CHUNKS
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record, q_values, step_taken
@@ -69,6 +71,24 @@ def test_damage_inside_the_file_costs_its_neighbourhood_and_not_the_log(path: Pa
         assert log.search(owner=None).total == 12
         new = log_run(log, make_record())
         assert log.get(new.run_id).n_steps == 3
+
+
+def test_a_checkpoint_cut_off_inside_of_a_write_is_undone(path: Path, tmp_path: Path) -> None:
+    """As a killed process leaves it: of a block that DuckDB writes anew, the first page is there."""
+    torn = tmp_path / "torn.duckdb"
+    with ExperimentLog.open(path) as log:
+        records = [log_run(log, make_record()) for _ in range(3)]
+        log.snapshot()  # which folds them
+        records.append(log_run(log, make_record()))
+        with path.open("rb", buffering=0) as file:
+            log.read(lambda con: keep_blocks(con, CATALOG, file, undo_of(torn)))
+        for end in ("", ".wal"):
+            shutil.copy(f"{path}{end}", f"{torn}{end}")
+    damage(torn, HEADER_BYTES)
+    for attempt in (open_reader, ExperimentLog.open):  # what the first put back, the second finds whole
+        with attempt(torn) as log:
+            assert all(log.get(record.run_id).n_steps == 3 for record in records)
+        assert not undo_of(torn).exists()
 
 
 @pytest.mark.parametrize("n_blocks", few([1, 13, 2, 4, 8]), ids="{} blocks missing".format)
