@@ -159,8 +159,8 @@ class LocalLlm(Client):
         cache: Any = None
         ids = torch.tensor([prompt], device=self._device)
         while True:
-            output = self._model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
-            logits, cache = output.logits[:, -1].float(), output.past_key_values
+            output = self._model(input_ids=ids, cache=cache, use_cache=True, logits_to_keep=1)
+            logits, cache = output.logits[:, -1].float(), output.cache
             if matcher is not None:
                 bits = np.frombuffer(matcher.compute_bitmask(), np.uint8)
                 allowed = np.unpackbits(bits, count=logits.shape[1], bitorder="little").astype(bool)
