@@ -26,6 +26,7 @@ from app.without_stubs import without_stubs
 from core.base.errors import BadRequest
 from core.base.home import home, make_folder
 from core.base.progress import finish
+from core.encode.engine import engine_asked
 from core.encode.packaged import reader_asked
 from core.lab.tasks.samples import list_samples
 from core.llm import KEY_VARIABLE
@@ -33,7 +34,8 @@ from core.llm import KEY_VARIABLE
 
 def start(settings: Settings) -> None:
     """Serves until stopped. Raises UserError for settings that can't work."""
-    reader_asked()  # a wrong $QRAG_READER would be told with the first answer alone
+    engine_asked()  # a wrong one would be told when the pages are up,
+    reader_asked()  # and a wrong reader with the first answer
     hide_secrets()
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     # after so many events Gradio sums up how long events took, which nobody reads and takes milliseconds

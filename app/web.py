@@ -72,9 +72,10 @@ def listen(host: str, port: int | None) -> socket.socket:
     for tried in PORTS if port is None else (port,):
         try:
             return socket.create_server((host, tried), family=family)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                wrong = f"the app can't listen at host {host!r}, port {tried}: {error.strerror}"
+        except (OSError, TypeError) as error:  # the second where no host can have that name
+            if not isinstance(error, OSError) or error.errno != errno.EADDRINUSE:
+                why = getattr(error, "strerror", error)
+                wrong = f"the app can't listen at host {host!r}, port {tried}: {why}"
                 raise BadRequest(f"{wrong}; choose others with --host and --port") from error
     taken = f"ports {PORTS[0]} to {PORTS[-1]} are" if port is None else f"port {port} is"
     other = "" if port is None else ", or leave it out for the first free one"

@@ -191,6 +191,21 @@ class Measured(BaseModel):
 _MEASURED = TypeAdapter(dict[str, Measured])
 
 
+def engine_asked() -> str:
+    """What $QRAG_ENGINE says, mostly empty. Raises BadRequest where that is no engine, or not installed."""
+    name = os.environ.get(ENGINE_VARIABLE, "")
+    if name not in ("", "torch", "openvino"):
+        raise BadRequest(
+            f"{ENGINE_VARIABLE}={name!r} is no engine; choose torch or openvino, or leave it out"
+        )
+    if name == "openvino" and find_spec("openvino") is None:
+        raise BadRequest(
+            f"{ENGINE_VARIABLE}=openvino, which is not installed; pip install openvino, or leave the"
+            " variable out"
+        )
+    return name
+
+
 def openvino_engine(
     tower: Encoder,
     pass_of: PassOf,
@@ -205,17 +220,7 @@ def openvino_engine(
 
     Measures where nobody did before, two to five seconds. Raises BadRequest for a wrong $QRAG_ENGINE.
     """
-    name = os.environ.get(ENGINE_VARIABLE, "")
-    if name not in ("", "torch", "openvino"):
-        raise BadRequest(
-            f"{ENGINE_VARIABLE}={name!r} is no engine; choose torch or openvino, or leave it out"
-        )
-    installed = find_spec("openvino") is not None
-    if name == "openvino" and not installed:
-        raise BadRequest(
-            f"{ENGINE_VARIABLE}=openvino, which is not installed; pip install openvino, or leave the"
-            " variable out"
-        )
+    name, installed = engine_asked(), find_spec("openvino") is not None
     if name == "torch" or not installed or exact:
         return None
     engine = OpenVinoEngine(tower, pass_of, dtype, n_inputs)

@@ -90,6 +90,8 @@ def test_a_port_that_is_taken_is_refused_and_the_next_one_found() -> None:
             listen(LOOPBACK, port)
     with pytest.raises(BadRequest, match=r"can't listen at host '192\.0\.2\.1', port 7999: .*--host"):
         listen("192.0.2.1", 7999)
+    with pytest.raises(BadRequest, match=r"can't listen at host 'b\.\.de', port 7999: .*--host"):
+        listen("b..de", 7999)
 
 
 def test_a_home_that_can_not_be_made_ends_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +100,12 @@ def test_a_home_that_can_not_be_made_ends_the_start(monkeypatch: pytest.MonkeyPa
         start(Settings(host="192.0.2.1", port=7999))
 
 
-def test_a_reader_that_there_is_not_ends_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("part", ["reader", "engine"])
+def test_a_part_that_there_is_not_ends_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    variable = f"QRAG_{part.upper()}"
     monkeypatch.setenv("QRAG_HOME", str(tmp_path))
-    monkeypatch.setenv("QRAG_READER", "huge")
-    with pytest.raises(BadRequest, match="QRAG_READER='huge' is no reader"):
+    monkeypatch.setenv(variable, "huge")
+    with pytest.raises(BadRequest, match=f"{variable}='huge' is no {part}"):
         start(Settings(host="192.0.2.1", port=7999))  # an address that none could listen at
