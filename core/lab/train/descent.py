@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import nn
 
+from core.base.errors import BadRequest
 from core.encode.encoder import fast_dtype
 from core.lab.train.config import LowRankConfig
 from core.lab.train.towers import base_encoder, formed, trainable_tower
@@ -45,7 +47,7 @@ class Descent:
         self, rate: float, clip: float, parts: Sequence[Part], loss_of: Callable[[Part], torch.Tensor]
     ) -> tuple[float, float]:
         """One step by the summed gradients of the parts' losses; their sum, and the length of its gradient
-        before that was cut to `clip`.
+        before that was cut to `clip`. Raises BadRequest when that is no number: then nothing changes.
         """
         total = 0.0
         for group in self._optimizer.param_groups:
@@ -58,9 +60,11 @@ class Descent:
                 loss.backward(retain_graph=i < len(parts))  # type: ignore[no-untyped-call]
                 total += float(loss.detach())
                 del loss  # its graph must be gone before the next part's is built
-        norm = nn.utils.clip_grad_norm_(self._parameters, clip)
+        norm = float(nn.utils.clip_grad_norm_(self._parameters, clip))
+        if not math.isfinite(norm):
+            raise diverged()
         self._optimizer.step()
-        return total, float(norm)
+        return total, norm
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """The moments as flat tensors, for safetensors."""
@@ -78,6 +82,11 @@ class Descent:
                 state.setdefault(int(index), {})[key] = value
         groups = self._optimizer.state_dict()["param_groups"]
         self._optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def diverged() -> BadRequest:
+    """For who meets what is no number any more."""
+    return BadRequest("the training has diverged; begin in another folder with a smaller --learning-rate")
 
 
 def low_rank_state(network: nn.Module) -> dict[str, torch.Tensor]:

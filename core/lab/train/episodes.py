@@ -18,6 +18,7 @@ from core.encode.checkpoint import CheckpointSpec
 from core.encode.rope import frequencies, on_grid
 from core.lab.tasks.example import Example
 from core.lab.train.config import TrainConfig
+from core.lab.train.descent import diverged
 from core.lab.train.towers import TrainableTowers
 from core.methods.qrag.positions import chunk_positions
 
@@ -390,10 +391,14 @@ def _state_values(scores: torch.Tensor, alpha: float, config: TrainConfig) -> to
 def _explore(
     scores: torch.Tensor, alpha: float, top_k: int | None, generator: torch.Generator
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """((B,) actions sampled from the Boltzmann policy (eq. 3) over the best chunks, (B,) its entropy)."""
+    """((B,) actions sampled from the Boltzmann policy (eq. 3) over the best chunks, (B,) its entropy). Raises
+    BadRequest when the Q-values are no numbers any more.
+    """
     best = _best(scores, top_k)
     below_best = best.values - best.values[:, :1]
     policy = (below_best / alpha).softmax(1)
+    if not policy.isfinite().all():
+        raise diverged()
     drawn = torch.multinomial(policy, 1, generator=generator)
     actions = best.indices.gather(1, drawn)[:, 0]
     surprise = -policy.clamp_min(1e-12).log()

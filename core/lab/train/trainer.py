@@ -29,7 +29,7 @@ from core.encode.tokens import FastTokenizer
 from core.lab.evaluate.summary import METRICS
 from core.lab.tasks.example import Example
 from core.lab.train.contests import oracle_f1, validation_rows
-from core.lab.train.descent import Descent
+from core.lab.train.descent import Descent, diverged
 from core.lab.train.episodes import Played, play
 from core.lab.train.mixtures import Mixture
 from core.lab.train.recipes import Plan
@@ -102,7 +102,10 @@ class Trainer(Sitting):
         encoder = DualEncoder(candidate, str(self.device))
         config = spec.episode_config(step_budget=self.config.steps, stop_threshold=None, temperature=0.0)
         with tempfile.TemporaryDirectory() as scratch:
-            rows = validation_rows(self._validation, encoder, config, Path(scratch))
+            try:
+                rows = validation_rows(self._validation, encoder, config, Path(scratch))
+            except BadCheckpoint as no_numbers:
+                raise diverged() from no_numbers
         values = oracle_f1(rows)
         score = round(float(np.mean(values)), 5)
         error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0

@@ -99,6 +99,19 @@ def test_an_agent_that_unlearns_is_kept_as_it_was_at_its_best(base: Path, tmp_pa
     assert training["updates"] == 0
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"validate_every": 1}, {"validate_every": 9}, {"validate_every": 9, "objective": "supervised"}],
+    ids=str,
+)
+def test_a_training_that_diverges_ends_in_a_sentence(
+    plan_of: PlanOf, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    trainer = Trainer(plan_of(**settings, learning_rate=1e30, warmup=0, updates=4), tmp_path / "run", "cpu")
+    with pytest.raises(BadRequest, match="the training has diverged; begin in another folder with a smaller"):
+        list(trainer.run())
+
+
 def test_an_agent_is_trained_further(trained: Trained, plan_of: PlanOf, tmp_path: Path) -> None:
     """Begins with the agent's own score, targets included: at a rate of almost 0 it stays the same agent."""
     same = {"rank": TINY["rank"], "steps": TINY["steps"], "n_validation": TINY["n_validation"]}
