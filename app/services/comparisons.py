@@ -26,7 +26,7 @@ from app.services.shared import Services
 from app.services.sparc_runs import SparcRuns
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig, check_query
-from core.base.errors import BadRequest, Cancelled, LogError
+from core.base.errors import BadRequest, Cancelled, LogError, RunNotFound
 from core.base.events import Event, RunStarted, StepTaken, Stopped
 from core.base.progress import finish
 from core.base.types import Workspace
@@ -312,10 +312,20 @@ class Comparisons:
     def open(
         self, run_ids: Sequence[str], owner: str | None, report: Callable[[OpenProgress], None]
     ) -> Compared:
-        """Logged runs as a comparison. Raises RunNotFound, BadRequest, LogError, BadCheckpoint."""
-        first = finish(self.services.attach(run_ids[0], owner), report)
-        others = (self.services.attach(run_id, owner, first.documents) for run_id in run_ids[1:])
-        runs = [first, *(finish(other, report) for other in others)]
+        """Logged runs as a comparison; one that is gone stands behind the others with its refusal. Raises
+        RunNotFound when all are, BadRequest, LogError, BadCheckpoint.
+        """
+        runs: list[RunInView] = []
+        gone: list[RunNotFound] = []
+        for run_id in run_ids:
+            beside = runs[0].documents if runs else None
+            try:
+                runs.append(finish(self.services.attach(run_id, owner, beside), report))
+            except RunNotFound as error:
+                gone.append(error)
+        if not runs:
+            raise gone[0]
+        first = runs[0]
         query, searched = first.trace.started.query, first.documents.workspace
         for run in runs:
             theirs = run.documents.workspace
@@ -335,6 +345,10 @@ class Comparisons:
         names = column_names((run.trace.started.method, run.spec.name) for run in runs)
         columns = tuple(
             ColumnRef(name, run.token, _logged_time(run)) for name, run in zip(names, runs, strict=True)
+        )
+        columns += tuple(
+            ColumnRef("Gone" if i == 1 else f"Gone ({i})", refused=str(error))
+            for i, error in enumerate(gone, start=1)
         )
         return Compared(first.documents.token, order, columns)
 

@@ -38,7 +38,7 @@ from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import Services
 from core.base.config import CHUNKERS
-from core.base.errors import BadRequest, Cancelled
+from core.base.errors import BadRequest, Cancelled, RunNotFound
 from core.base.events import fold
 from core.base.progress import finish
 from core.base.types import Workspace
@@ -457,7 +457,7 @@ def test_a_changed_chunk_is_tried_out_on_every_agent_and_logged_by_none(
         comparisons.try_out(place, Change(first, documents.workspace[first].text))
     assert services.own_log.search(owner=None).total == before
 
-    at_once, _ = compared(comparisons, documents, ComparisonOrder(QUERY, ("topk", "bm25"), 3))
+    at_once, _ = compared(comparisons, documents, ComparisonOrder(QUERY, ("bm25", "topk"), 3))
     with pytest.raises(BadRequest, match="no column chose step by step"):
         comparisons.try_out(at_once, Change(first, None))
 
@@ -613,6 +613,24 @@ def test_columns_of_the_log_have_their_names_and_no_time_that_nobody_took(
     for told in (place, again):
         assert told.columns[0].milliseconds > 0
         assert told.columns[1].milliseconds is None
+
+
+def test_a_deleted_run_leaves_the_others_of_its_comparison(
+    comparisons: Comparisons, services: Services, documents: OpenDocuments
+) -> None:
+    _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, ("bm25", "topk"), 3))
+    ids = [column.run.run_id for column in columns if column.run]
+    services.library.runs = Recent(2**30, lambda run: run.n_bytes)  # as after a restart
+    services.own_log.delete(ids[0], None)
+    again = comparisons.open(ids, None, print)
+    assert [(column.name, bool(column.run)) for column in again.columns] == [
+        (columns[1].name, True),
+        ("Gone", False),
+    ]
+    assert ids[0] in again.columns[1].refused
+    assert len(again.order.methods) == 1
+    with pytest.raises(RunNotFound):
+        comparisons.open(ids[:1], None, print)
 
 
 def test_a_comparison_that_is_gone_says_so(
