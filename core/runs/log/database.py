@@ -11,6 +11,7 @@ nor blocks that it lets go of, so that their words could still be read in the fi
 from __future__ import annotations
 
 import contextlib
+import glob
 import logging
 import os
 import re
@@ -64,14 +65,14 @@ class Database:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self._file = path.resolve()  # its name may be a link
+        self._ahead = Path(f"{self._file}.wal")
         self._read_only = read_only
         self._connection = self._connect()
         self._bytes = path.open("rb", buffering=0)
         """Open as long as the connection: closing a file gives up all of the process's locks on it."""
         self._settled = threading.RLock()
         """Held while the file changes, and while it must not."""
-        self._ahead = Path(f"{self._file}.wal")
-        self._deleted = Path(f"{path}.deleted")
+        self._deleted = Path(f"{self._file}.deleted")
         self.unclean: LogError | None = None
         """Why the file may still say what was deleted, if the last try to write it anew failed."""
         self._checkpoint_at = CHECKPOINT_BYTES
@@ -82,7 +83,10 @@ class Database:
         """`work` in one transaction: committed on return, undone when it raises. One thread at a time."""
         try:
             return self._transaction(work)
-        except duckdb.FatalException:
+        except (
+            duckdb.FatalException,
+            duckdb.ConnectionException,
+        ):  # the second: it could not be opened again
             self._reopen()
             return self._transaction(work)
 
@@ -137,6 +141,8 @@ class Database:
                 _remove(fresh)  # of a process that was killed
                 self._write_anew(fresh)
                 self._reopen(fresh)
+                for copy in self._left_behind():
+                    copy.unlink(missing_ok=True)
                 self._deleted.unlink()
                 self.unclean = None
             except (duckdb.Error, OSError, LogError) as error:
@@ -145,6 +151,11 @@ class Database:
                 _logger.warning("what was deleted can still be read in the file: %s", self.unclean)
             finally:
                 _remove(fresh)
+
+    def _left_behind(self) -> list[Path]:
+        """What a process that was killed may have left with words that were deleted since."""
+        unfinished = self._file.parent.glob(f".{glob.escape(self._file.name)}.*.tmp")
+        return [snapshot_of(self.path), unfinished_snapshot_of(self.path), *unfinished]
 
     def _write_anew(self, fresh: Path) -> None:
         self._connection.execute(f"SET memory_limit = '{_REWRITING_MEMORY}'")
@@ -212,7 +223,9 @@ class Database:
         # else closing folds the write-ahead log, without a way back and into what should stay as it is
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         try:
-            put_blocks_back(self._file)
+            if not self._read_only:
+                self._check_alone()
+                put_blocks_back(self._file)
             mode = "READ_ONLY" if self._read_only else _ROW_GROUPS
             connection.execute(f"ATTACH {literal(str(self.path))} AS {CATALOG} (TYPE duckdb, {mode})")
             connection.execute(f"USE {CATALOG}")
@@ -221,6 +234,15 @@ class Database:
             connection.close()
             raise error if isinstance(error, LogError) else explain(error, self.path) from error
         return connection
+
+    def _check_alone(self) -> None:
+        """Raises LogError where a log was that a killed process left in parts: DuckDB would delete the others."""
+        left = [part.name for part in (self._ahead, undo_of(self._file)) if part.exists()]
+        if left and not self._file.exists():
+            raise LogError(
+                f"there is no log {self.path}, but {' and '.join(left)} beside it, with steps of one; move what"
+                " is left to where that log is now, or delete it"
+            )
 
     def _check_whole(self, connection: Connection) -> None:
         """Raises LogError when the file ends before its last block in use, over which DuckDB would write.
@@ -256,6 +278,16 @@ class Database:
                 replace_for_good(fresh, self._file)
             self._connection = self._connect()
             self._bytes = self.path.open("rb", buffering=0)
+
+
+def snapshot_of(path: Path) -> Path:
+    """Where the snapshot of a log lies."""
+    return Path(f"{path}.snapshot")
+
+
+def unfinished_snapshot_of(path: Path) -> Path:
+    """Where it is written."""
+    return Path(f"{path}.snapshot.tmp")
 
 
 def table_names(connection: Connection) -> list[str]:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 from core.base.errors import LogError
-from core.runs.log.database import Connection, Database
+from core.runs.log.database import Connection, Database, snapshot_of
 from core.runs.log.inbox import inbox_of
-from core.runs.log.lock import READER_PATIENCE, lock_as_reader
+from core.runs.log.lock import READER_PATIENCE, LogOwned, lock_as_reader
 from core.runs.log.migrations import VERSION, version_of
 from core.runs.log.queries import RunReader
-from core.runs.log.store import ExperimentLog, snapshot_of
+from core.runs.log.store import ExperimentLog
+from core.runs.log.undo import undo_of
 from core.views.draw.words import duration
 
 T = TypeVar("T")
@@ -58,6 +60,9 @@ def open_reader(path: Path) -> LogReader:
         raise LogError(
             f"there is no log at {path}; run something with --log first, or pass another file with --log"
         )
+    if undo_of(path.resolve()).exists():
+        with suppress(LogOwned):  # else a killed process left it, and an owner puts it in order
+            ExperimentLog.open(path).close()
     reader = _open(path)
     try:
         outdated = reader.read(lambda con: version_of(con, path)) < VERSION

@@ -15,8 +15,8 @@ from typing import Any
 
 from core.base.child import ChildEnded, ask_once
 from core.base.errors import BadRequest, LogError
-from core.runs.log.database import CATALOG
-from core.runs.log.store import ExperimentLog, snapshot_of
+from core.runs.log.database import CATALOG, snapshot_of
+from core.runs.log.store import ExperimentLog
 from core.runs.sql_worker import MAX_CHARACTERS
 from core.runs.sql_worker import MAX_ROWS as MAX_ROWS
 

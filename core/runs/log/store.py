@@ -21,7 +21,7 @@ from core.base.events import Event, RunStarted
 from core.base.home import home
 from core.base.types import ChunkTable, Document
 from core.runs.log import statements
-from core.runs.log.database import Connection, Database, explain
+from core.runs.log.database import Connection, Database, explain, snapshot_of, unfinished_snapshot_of
 from core.runs.log.inbox import InboxLog, inbox_of
 from core.runs.log.lock import LogOwned, lock_as_owner
 from core.runs.log.measurements import Evaluation, Training, insert, take_in
@@ -47,11 +47,6 @@ KINDS = ("jsonl", "evaluation", "training")
 """How names of inbox files end."""
 
 _logger = logging.getLogger(__name__)
-
-
-def snapshot_of(path: Path) -> Path:
-    """Where the snapshot of a log lies."""
-    return Path(f"{path}.snapshot")
 
 
 def default_log_path() -> Path:
@@ -205,7 +200,7 @@ class ExperimentLog(WritableLog):
         where the disk is too full to fold that into the log, only what was folded earlier. The old one is
         replaced when the new one is whole; what was deleted is not in it. Raises LogError.
         """
-        target, fresh = snapshot_of(self.path), Path(f"{self.path}.snapshot.tmp")
+        target, fresh = snapshot_of(self.path), unfinished_snapshot_of(self.path)
         with self._snapshot:
             self._writer.fold()
             if self._database.unclean is not None:
@@ -215,7 +210,7 @@ class ExperimentLog(WritableLog):
             try:
                 self._database.copy_to(fresh)
                 os.replace(fresh, target)
-            except OSError as error:
+            except (OSError, ValueError) as error:  # the second: the log could not be opened again
                 raise explain(error, target) from error
             finally:
                 fresh.unlink(missing_ok=True)
@@ -240,6 +235,7 @@ class ExperimentLog(WritableLog):
         return count
 
     def _take_in(self, path: Path) -> int:
+        read = _version(path)
         try:
             is_runs = path.suffix == ".jsonl"
             count = import_runs(self, path, keep_owner=True) if is_runs else take_in(self, path)
@@ -247,11 +243,18 @@ class ExperimentLog(WritableLog):
             _logger.warning("set aside as %s.rejected: %s", path, error)
             os.replace(path, f"{path}.rejected")
             return 0
-        path.unlink()
+        if _version(path) == read:  # else it was left anew since
+            path.unlink()
         return count
 
     def _settle(self) -> None:
         self._writer.call(lambda _: None)
+
+
+def _version(path: Path) -> tuple[int, int]:
+    """Of a file that is only ever replaced."""
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns
 
 
 RunLog: TypeAlias = ExperimentLog | InboxLog

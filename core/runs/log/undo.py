@@ -51,22 +51,23 @@ def keep_blocks(connection: DuckDBPyConnection, catalog: str, file: FileIO, undo
 
 
 def put_blocks_back(path: Path) -> None:
-    """Undo a checkpoint that was cut off before its header counted. For who has no connection to the log at
-    `path`. Raises OSError.
+    """Undo a checkpoint that was cut off before its header counted. For the owner of the log at `path` before
+    it connects. Raises OSError.
     """
     undo = undo_of(path)
-    if undo.exists() and path.exists():
+    if not undo.exists():
+        return
+    with path.open("r+b", buffering=0) as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as DuckDB locks it
+        except BlockingIOError:  # another program has it open, which DuckDB will say
+            return
         kept = undo.read_bytes()
-        with path.open("r+b", buffering=0) as file:
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as DuckDB locks it
-            except BlockingIOError:  # another program has it open, which DuckDB will say
-                return
-            if file.read(HEADER_BYTES) == kept[:HEADER_BYTES]:
-                for offset, block in kept_blocks(kept):
-                    os.pwrite(file.fileno(), block, offset)
-                os.fsync(file.fileno())
-    undo.unlink(missing_ok=True)
+        if file.read(HEADER_BYTES) == kept[:HEADER_BYTES]:
+            for offset, block in kept_blocks(kept):
+                os.pwrite(file.fileno(), block, offset)
+            os.fsync(file.fileno())
+        undo.unlink()
 
 
 def kept_blocks(kept: bytes) -> Iterator[tuple[int, bytes]]:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import resource
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from core.base.errors import LogError
 from core.runs.log import ExperimentLog
 from tests.core.runs.log.recording import DOCUMENT, make_record, step_taken
 
 N_CHUNKS = 500_000
+
+
+def full_disk(*_: object) -> NoReturn:
+    """In the place of a call that writes."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def limit_files(n_bytes: int) -> None:

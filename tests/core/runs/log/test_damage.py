@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from core.runs.log import ExperimentLog, RunRecord, open_log, open_reader
 from core.runs.log.database import CATALOG, CHECKPOINT_BYTES
 from core.runs.log.undo import HEADER_BYTES, keep_blocks, undo_of
 from tests.conftest import few
-from tests.core.runs.log.disk_full import N_CHUNKS
+from tests.core.runs.log.disk_full import N_CHUNKS, full_disk
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record, q_values, step_taken
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -89,6 +90,39 @@ def test_a_checkpoint_cut_off_inside_of_a_write_is_undone(path: Path, tmp_path: 
         with attempt(torn) as log:
             assert all(log.get(record.run_id).n_steps == 3 for record in records)
         assert not undo_of(torn).exists()
+
+
+def test_a_log_is_not_begun_beside_what_is_left_of_another(path: Path, tmp_path: Path) -> None:
+    """DuckDB deletes a write-ahead log without its file, and with it steps of the log that was moved aside."""
+    with ExperimentLog.open(path) as log:
+        record = log_run(log, make_record())
+        parts = {end: Path(f"{path}{end}").read_bytes() for end in ("", ".wal")}
+    Path(f"{path}.wal").write_bytes(parts[".wal"])
+    path.rename(tmp_path / "aside.duckdb")
+    with pytest.raises(
+        LogError, match=r"there is no log .*, but log.duckdb.wal beside it, .* move what is left"
+    ):
+        ExperimentLog.open(path)
+    (tmp_path / "aside.duckdb").write_bytes(parts[""])
+    Path(f"{path}.wal").rename(tmp_path / "aside.duckdb.wal")
+    with ExperimentLog.open(path), ExperimentLog.open(tmp_path / "aside.duckdb") as log:
+        assert log.get(record.run_id).n_steps == 3
+
+
+def test_a_log_that_could_not_be_opened_again_is_with_the_next_run(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExperimentLog.open(path) as log:
+        log_run(log, make_record())
+        monkeypatch.setattr(os, "replace", full_disk)
+        path.rename(tmp_path / "away")
+        with pytest.raises(LogError):
+            log.snapshot()
+        (tmp_path / "away").rename(path)
+        monkeypatch.undo()
+        log_run(log, make_record())
+        assert log.search(owner=None).total == 2
+        log.snapshot()
 
 
 @pytest.mark.parametrize("n_blocks", few([1, 13, 2, 4, 8]), ids="{} blocks missing".format)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ from core.runs.log import (
     open_reader,
     read_evaluation,
 )
+from core.runs.log.database import Connection
 from core.runs.log.inbox import inbox_of
 from core.runs.log.measurements import Training
 from tests.core.lab.evaluate.rows import make_row
@@ -132,6 +135,25 @@ def test_through_the_inbox_of_another_process(path: Path, owner: Owner) -> None:
     with open_reader(path) as reader:
         assert read_evaluation(reader, evaluation.evaluation_id, "anna") == evaluation
         assert logged_training(reader) == make_training(3, training.training_id)
+
+
+def test_what_is_left_anew_while_it_comes_in_comes_with_the_next(
+    log: ExperimentLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox, training_id = InboxLog(log.path), new_run_id()
+    inbox.keep(make_training(1, training_id))
+    write = log.write
+
+    def late(work: Callable[[Connection], Any]) -> Any:
+        inbox.keep(make_training(3, training_id))
+        return write(work)
+
+    monkeypatch.setattr(log, "write", late)
+    log.import_inbox()
+    monkeypatch.undo()
+    log.import_inbox()
+    assert logged_training(log) == make_training(3, training_id)
+    assert list(inbox_of(log.path).iterdir()) == []
 
 
 def test_a_file_that_can_not_come_in_does_not_keep_the_others_out(

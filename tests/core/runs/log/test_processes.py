@@ -15,8 +15,8 @@ import pytest
 from core.base.errors import LogError, RunNotFound
 from core.runs.log import ExperimentLog, InboxLog, open_log, open_reader
 from core.runs.log import reader as reader_module
+from core.runs.log.database import snapshot_of
 from core.runs.log.lock import LogOwned
-from core.runs.log.store import snapshot_of
 from tests.conftest import COUNTS, RecordAttack
 from tests.core.runs.log.conftest import ROOT, Owner
 from tests.core.runs.log.killing import kill_at_random_moments

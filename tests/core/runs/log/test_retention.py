@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from datetime import timedelta
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -15,6 +13,7 @@ from core.runs.log import ExperimentLog, list_evaluations, new_evaluation
 from core.runs.log.marks import delete_question, keep_questions, new_question
 from core.runs.log.records import now
 from tests.core.lab.evaluate.rows import make_row
+from tests.core.runs.log.disk_full import full_disk
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record, step_taken
 
 A, B = "a" * 64, "b" * 64
@@ -86,10 +85,6 @@ def test_evaluations_of_visitors_go_too(log: ExperimentLog) -> None:
     assert log.read(lambda con: con.execute("SELECT count(*) FROM episode_rows").fetchone()) == (1,)
 
 
-def full_disk(*_: object) -> NoReturn:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
 SECRET = "Unrepeatable question of the one who asked"
 
 
@@ -121,6 +116,21 @@ def test_what_was_deleted_is_in_no_file(
     assert sorted(file.name for file in path.parent.iterdir()) == sorted(
         [path.name, f"{path.name}.lock", *([] if cut_off else [f"{path.name}.snapshot"])]
     )
+
+
+def test_what_a_killed_process_left_goes_with_what_was_deleted(path: Path) -> None:
+    with ExperimentLog.open(path) as log:
+        gone = log_run(log, make_record(query=SECRET))
+        copy = log.snapshot().read_bytes()
+        log.delete(gone.run_id, None)
+        left = [
+            Path(f"{path}.snapshot"),
+            Path(f"{path}.snapshot.tmp"),
+            path.with_name(f".{path.name}.undo.7.tmp"),
+        ]
+        for file in left:
+            file.write_bytes(copy)
+    assert [file.name for file in left if file.exists()] == []
 
 
 def test_a_deleted_question_leaves_the_snapshot_too(log: ExperimentLog) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from core.base.errors import BadRequest
 from core.runs.log import ExperimentLog
+from core.runs.log.database import snapshot_of
 from core.runs.log.sql import EXAMPLES, query_log
-from core.runs.log.store import snapshot_of
 from core.runs.sql_worker import MAX_CELL, MAX_COLUMNS, MAX_ROWS
 from tests.conftest import few
 from tests.core.runs.log.recording import log_run, make_record
