@@ -42,6 +42,7 @@ from core.llm.protocol import Llm
 from core.methods.choice import Choice, Encoders
 from core.methods.registry import facts_of
 from core.runs.log import new_run_id
+from core.runs.log.atomic import write_whole
 
 OFFERED = tuple(name for name in METHOD_NAMES if name != GOLD and not facts_of(name).trained)
 """What the app would choose first; agents are chosen by that."""
@@ -110,7 +111,7 @@ def keep_evaluation(state: DocumentsProgress, owner: str | None) -> str:
     kept = KeptEvaluation(owner, state.n_documents, *found)
     try:
         make_folder(folder)
-        (folder / f"{key}.json").write_bytes(_KEPT.dump_json(kept))
+        write_whole(folder / f"{key}.json", _KEPT.dump_json(kept))
         for path in sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-MAX_KEPT]:
             path.unlink()
     except OSError:

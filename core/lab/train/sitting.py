@@ -9,7 +9,6 @@ come from (seed, u) alone, so a training that was killed goes on with the same c
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 import time
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from safetensors import SafetensorError, safe_open
 
 from core.base.errors import BadRequest
-from core.runs.log.atomic import write_whole
+from core.runs.log.atomic import replace_for_good, sync, write_whole
 from core.runs.log.measurements import Training
 
 if TYPE_CHECKING:
@@ -183,13 +182,14 @@ class Sitting(TrainingFolder, ABC):
                 if path.is_file():
                     target = self.folder / path.relative_to(candidate)
                     target.parent.mkdir(exist_ok=True)
-                    os.replace(path, target)
+                    sync(path)
+                    replace_for_good(path, target)
         shutil.rmtree(candidate, ignore_errors=True)
         mark = {"kept": True} if kept else {}
         return self.tell("validated", update=self.update, **validation.told, **mark)
 
     def _save(self) -> None:
-        """Writes the resume file; a killed save leaves the one before."""
+        """Writes the resume file; a killed save leaves the one before, and so does a power cut."""
         from safetensors.torch import save_file  # with torch; who only reads of trainings does without
 
         metadata = {
@@ -200,7 +200,9 @@ class Sitting(TrainingFolder, ABC):
         tensors = self.state() | self.descent.state_dict()
         partial = self.folder / (RESUME_FILE + ".part")
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, partial, metadata)
-        os.replace(partial, self.folder / RESUME_FILE)
+        for path in (partial, self.folder / PROGRESS_FILE):
+            sync(path)
+        replace_for_good(partial, self.folder / RESUME_FILE)
 
     def _restore(self, path: Path) -> None:
         from safetensors.torch import load_file

@@ -23,8 +23,13 @@ def write_whole(path: Path, lines: Iterable[str] | bytes) -> None:
 def replace_for_good(temporary: Path, path: Path) -> None:
     """Moves a file that was synced into the place of another, also for a power cut. Raises OSError."""
     os.replace(temporary, path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Brings a file, or the names in a folder, to the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import glob
 import logging
-import os
 import re
 import shutil
 import threading
@@ -24,7 +23,7 @@ from typing import TypeAlias, TypeVar
 import duckdb
 
 from core.base.errors import LogError
-from core.runs.log.atomic import replace_for_good, write_whole
+from core.runs.log.atomic import replace_for_good, sync, write_whole
 from core.runs.log.lock import LogOwned
 from core.runs.log.undo import HEADER_BYTES, keep_blocks, put_blocks_back, undo_of
 
@@ -164,8 +163,7 @@ class Database:
         self._connection.execute(f"COPY FROM DATABASE {CATALOG} TO fresh")
         self._connection.execute("CHECKPOINT fresh")
         self._connection.execute("DETACH fresh")
-        with fresh.open("rb") as file:
-            os.fsync(file.fileno())
+        sync(fresh)
 
     def copy_to(self, target: Path) -> None:
         """Copy the file as the last checkpoint left it, while others read and write. Raises OSError."""
