@@ -60,7 +60,7 @@ MAX_STRUCTURE = 100_000
 MAX_NESTING = 100
 """Levels of a JSON body. Where a parser here gave up before Gradio's does, nobody would have looked at it."""
 MAX_MCP_CALLS = 16
-"""At a time: each holds one of the threads that all requests share."""
+"""At a time: each of them is a client of the app's own, with threads."""
 
 NOT_UPLOADED = (
     "a value names a file that was not uploaded here, or is none that its field takes; load the page again"
@@ -92,7 +92,9 @@ class Doors:
         self._app, self._asks_who = app, asks_who
         self._folder = Path(os.path.realpath(folder))
         self._uploads = self._folder / "uploads"
-        self._arriving = self._mcp_calls = 0
+        self._arriving = self._mcp_calls = self._n_uploads = 0
+        self._arriving_in: list[Path] = []
+        """Folders of uploads, since none was on its way."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -122,11 +124,24 @@ class Doors:
         folder = self._uploads / secrets.token_hex(16)  # uploads that overlap may share one: it tells nothing
         folder.mkdir(mode=0o700, parents=True)
         upload_to(scope["app"], folder)
+        self._arriving_in.append(folder)
+        self._n_uploads += 1
         try:
             await self._bounded(scope, receive, send)
         finally:
+            self._n_uploads -= 1
+            if self._n_uploads == 0:
+                self._tidy()
+
+    def _tidy(self) -> None:
+        """Deletes what of broken uploads lies there: whole ones have folders of their own in these."""
+        for folder in self._arriving_in:
+            for file in folder.iterdir():
+                if file.is_file():
+                    file.unlink()
             with suppress(OSError):  # it holds what came
                 folder.rmdir()
+        self._arriving_in.clear()
 
     async def _called(self, scope: Any, receive: Any, send: Any) -> None:
         """A call over MCP, unless too many are at work."""

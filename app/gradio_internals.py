@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
@@ -17,7 +18,7 @@ from math import inf
 from pathlib import Path
 from random import sample
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 from fastapi import FastAPI
@@ -28,6 +29,7 @@ from gradio.context import LocalContext
 from gradio.events import EventListenerMethod, set_cancel_events
 from gradio.queueing import Event, Queue
 from gradio.routes import App, templates
+from gradio.server_messages import EventMessage, ProcessCompletedMessage
 from gradio.state_holder import SessionState
 
 from app.services.session import Session
@@ -42,6 +44,8 @@ PROGRESS_PAUSE = 0.1
 """Seconds between two looks for progress to tell; Gradio looks a hundred times a second."""
 BROKEN = "That failed by a fault of the app, which its log describes; reload the page and try again"
 _NO_PAGE = "no page"
+UNFETCHED_SECONDS = 600.0
+"""For which what an event brought waits for who asked."""
 CLOSED_SECONDS = 60.0
 """A page that is loaded again within this time finds its documents and its run as they were."""
 
@@ -64,6 +68,15 @@ class Pages(gr.Blocks):
             raise gr.Error(str(error), print_exception=False) from error
         except Exception as fault:
             raise gr.Error(BROKEN) from fault
+        finally:
+            if block_fn.api_visibility == "public":
+                self._forget_call(str(named.get("session_hash")))
+
+    def _forget_call(self, session: str) -> None:
+        """A call that names no page keeps nothing: remembered, a thousand would push out pages."""
+        if not _states(self, session):
+            self.state_holder.session_data.pop(session, None)
+            self.state_holder.time_last_used.pop(session, None)
 
     async def postprocess_data(
         self, block_fn: BlockFunction, predictions: Any, state: SessionState | None
@@ -124,6 +137,12 @@ def keep_no_configs() -> None:
     state_holder.SessionState = _Session
 
 
+class _Result(NamedTuple):
+    session: str
+    visitor: str
+    ended_at: float
+
+
 class TurnQueue(Queue):
     """A page's events of a line one after another, visitors by turns, and of each visitor only so many."""
 
@@ -131,6 +150,8 @@ class TurnQueue(Queue):
         super().__init__(**options)
         self.sleep_when_free, self.progress_update_sleep_when_free = LOOK_PAUSE, PROGRESS_PAUSE
         self._settings, self._turns = settings, Turns()
+        self._results: dict[str, _Result] = {}
+        """By the ids of events that ended; who asked may yet fetch them."""
 
     def get_events(self) -> tuple[list[Event], bool, str] | None:
         """The next event of any line with room, unless the line is at work for its page."""
@@ -151,10 +172,36 @@ class TurnQueue(Queue):
             visitor = self._visitor(body, username)
             lines = self.event_queue_per_concurrency_id.values()
             n_waiting = sum(self._visitors(line.queue).count(visitor) for line in lines)
+            n_waiting += [result.visitor for result in self._unfetched()].count(visitor)
             if n_waiting >= ACTIONS_WAITING:
-                words = f"{n_waiting} of your actions wait for their turn, and {ACTIONS_WAITING} may"
-                return False, f"{words}; wait until some are done", "queue_full"
+                words = (
+                    f"{n_waiting} of your actions wait for their turn or for you, and {ACTIONS_WAITING} may"
+                )
+                return False, f"{words}; wait until some are done, and fetch their results", "queue_full"
         return await super().push(body, request, username)
+
+    def send_message(self, event: Event, event_message: EventMessage) -> None:
+        """To whoever listens to an event's page or call."""
+        super().send_message(event, event_message)
+        if event.alive and isinstance(event_message, ProcessCompletedMessage):
+            visitor = self._visitor(event.data, event.username)
+            self._results[event._id] = _Result(str(event.session_hash), visitor, time.monotonic())
+            self._unfetched()
+
+    def _unfetched(self) -> list[_Result]:
+        """Results that wait for who asked; forgets the others, and gives up those that wait for too long."""
+        for event_id, result in list(self._results.items()):
+            ids = self.pending_event_ids_session.get(result.session, set())
+            waits = event_id in ids and result.session in self.pending_messages_per_session
+            if waits and time.monotonic() < result.ended_at + UNFETCHED_SECONDS:
+                continue
+            del self._results[event_id]
+            ids.discard(event_id)
+            if not ids:
+                self.pending_event_ids_session.pop(result.session, None)
+                if waits:
+                    self.pending_messages_per_session.pop(result.session, None)
+        return list(self._results.values())
 
     def _visitors(self, events: Sequence[Event]) -> list[str]:
         return [self._visitor(event.data, event.username) for event in events]
@@ -269,11 +316,18 @@ def upload_to(app: FastAPI, folder: Path) -> None:
 
 
 def serve_mcp(app: FastAPI, url: str) -> None:
-    """Has the MCP server, if there is one, call the app at `url`, and its tools answer in JSON."""
+    """Has the MCP server, if there is one, call the app at `url`, its tools answer in JSON, and none of them
+    hold one of the threads that all requests share.
+    """
+
+    async def result_of(job: Any) -> list[Any]:
+        return [await asyncio.wrap_future(job.future)]
+
     server = mounted_in(app).get_blocks().mcp_server_obj
     if server is not None:
         text = server.types.TextContent
         server._local_url = url
+        server._execute_tool_without_progress = result_of
         server.postprocess_output_data = lambda data, _: [
             text(type="text", text=json.dumps(output, ensure_ascii=False)) for output in data
         ]

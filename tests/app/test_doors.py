@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import gradio as gr
 import httpx
@@ -311,6 +312,18 @@ def test_only_uploads_make_folders(url: str) -> None:
         "a file came without a name; give it one",
     )
     wait_until(lambda: n_folders() == before)  # it goes once the answer is there
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(url: str) -> None:
+    folder, place = Path(get_upload_folder()) / "uploads", urlsplit(url)
+    before = set(folder.rglob("*"))
+    head = f"POST /gradio_api/upload HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: 5000000\r\n"
+    form = "Content-Type: multipart/form-data; boundary=b\r\n\r\n--b\r\n"
+    part = 'Content-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\n'
+    with socket.create_connection((str(place.hostname), place.port or 80)) as sender:
+        sender.sendall((head + form + part).encode() + b"a" * 1_000_000)
+        wait_until(lambda: any(file.is_file() for file in set(folder.rglob("*")) - before))
+    wait_until(lambda: set(folder.rglob("*")) == before)
 
 
 def test_uploads_end_where_the_room_for_them_does(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.metadata import version
+from types import SimpleNamespace
 
 import gradio as gr
 import pytest
-from gradio.data_classes import PredictBody
+from anyio.to_thread import current_default_thread_limiter
+from fastapi import FastAPI
+from gradio.data_classes import PredictBody, PredictBodyInternal
+from gradio.server_messages import ProcessCompletedMessage
 from gradio.state_holder import StateHolder
 from packaging.requirements import Requirement
 
@@ -40,6 +44,61 @@ def test_a_session_keeps_nothing_of_what_events_bring() -> None:
     session = sessions["page"]
     session._update_value_in_config(text._id, "a long text")
     assert (session.config_values, session[kept._id]) == ({}, "kept")
+
+
+def one() -> int:
+    return 1
+
+
+def test_a_call_that_names_no_page_is_forgotten() -> None:
+    with gradio_internals.Pages() as pages:
+        kept = gr.State("kept")
+        gr.api(one, api_name="one")
+    for session in ("call", "page"):
+        pages.state_holder[session]
+    pages.state_holder["page"][kept._id] = "kept"
+    for session in ("call", "page"):
+        run(pages.process_api(pages.fns[0], [], session_hash=session))
+    assert list(pages.state_holder.session_data) == ["page"]
+
+
+def test_a_result_that_nobody_fetches_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    with gr.Blocks() as blocks:
+        button = gr.Button()
+        button.click(lambda: 1)
+    gradio_internals.take_turns(blocks, Settings(), max_size=8)
+    queue = blocks._queue
+
+    async def ask(session: str) -> None:
+        body = PredictBodyInternal(data=[], session_hash=session, fn_index=0, request=None)
+        assert (await queue.push(body, gr.Request(), None))[0]
+        [event], _, _ = queue.get_events()
+        queue.send_message(event, ProcessCompletedMessage(output={}, success=True))
+
+    run(ask("first"))
+    run(ask("second"))
+    assert [result.session for result in queue._unfetched()] == ["first", "second"]
+    monkeypatch.setattr(gradio_internals, "UNFETCHED_SECONDS", 0.0)
+    assert queue._unfetched() == []
+    assert not queue.pending_messages_per_session
+    assert not queue.pending_event_ids_session
+
+
+def test_who_waits_for_a_call_over_mcp_holds_no_thread() -> None:
+    with gr.Blocks() as blocks:
+        gr.api(one, api_name="one")
+    app = gr.mount_gradio_app(FastAPI(), blocks, "/", mcp_server=True)
+    gradio_internals.serve_mcp(app, "http://localhost")
+
+    async def call() -> tuple[float, list[int]]:
+        job = SimpleNamespace(future=Future[int]())
+        waiting = asyncio.create_task(blocks.mcp_server_obj._execute_tool_without_progress(job))
+        await asyncio.sleep(0.01)
+        held = current_default_thread_limiter().borrowed_tokens
+        job.future.set_result(1)
+        return held, await waiting
+
+    assert run(call()) == (0, [1])
 
 
 def test_who_signed_in_is_one_visitor_whatever_keys_come() -> None:

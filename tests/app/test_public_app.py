@@ -75,6 +75,16 @@ def test_one_who_queues_much_does_not_hold_up_the_others(public_app: RunningApp)
     greedy.receive()
 
 
+def test_results_that_nobody_fetches_wait_and_are_few(public_app: RunningApp) -> None:
+    address, values = f"{public_app.url}/gradio_api/call/get_run", [new_run_id(), "cd" * 16]
+    asked = [httpx.post(address, json={"data": values}) for _ in range(ACTIONS_WAITING + 1)]
+    assert [answer.status_code for answer in asked] == [200] * ACTIONS_WAITING + [503]
+    assert "fetch their results" in asked[-1].json()["detail"]
+    for answer in asked[:-1]:
+        assert "there is no run" in httpx.get(f"{address}/{answer.json()['event_id']}").text
+    assert httpx.post(address, json={"data": values}).status_code == 200
+
+
 def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(
     tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
