@@ -227,12 +227,17 @@ class Services:
         return self.end_run(run, "complete")
 
     def end_run(self, run: RunInView, status: FinalStatus, message: str | None = None) -> RunInView:
-        """Closes a run in the log unless it has ended: it never changes again, going on makes a child run."""
+        """Closes a run in the log unless it has ended: it never changes again, going on makes a child run.
+        Raises LogError where the log can't take that: it has ended all the same.
+        """
         if run.ended:
             return run
-        self.log.finish(run.run_id, status, message)
-        self._driven.discard(run.token)
-        return self.changed(run, lambda now: replace(now, ended=True))
+        try:
+            self.log.finish(run.run_id, status, message)
+        finally:
+            self._driven.discard(run.token)
+            run = self.changed(run, lambda now: replace(now, ended=True))
+        return run
 
     @cached_property
     def reader(self) -> Reader:
@@ -379,7 +384,8 @@ class Services:
                 of_page = run.token in gone or run.documents.token in gone
                 if not of_page or run.token in in_use or run.token in self._driven:
                     continue
-                self.end_run(run, "cancelled")
+                with _survived("ending a run"):
+                    self.end_run(run, "cancelled")
                 self.library.runs.drop(run.token)
                 documents.add(run.documents)
         needed = {run.documents.token for run in self.library.runs.all() if run.token in in_use}
@@ -531,7 +537,8 @@ class Services:
         if self._server.is_alive():
             self._server.join(timeout=30)
         for run in self.library.runs.all():
-            self.end_run(run, "cancelled")
+            with _survived("ending a run"):
+                self.end_run(run, "cancelled")
         if self._export is not None:
             self._export.close()
         self.log.close()

@@ -85,11 +85,13 @@ class RunAtWork:
         finally:
             with self._changed:
                 is_alone = (self._was_followed and not self._n_followers) or self._is_unwanted()
-            if is_alone and self.run_token:
-                explorer.services.leave_run(self.run_token)
-            with self._changed:
-                self.is_over = True
-                self._changed.notify_all()
+            try:
+                if is_alone and self.run_token:
+                    explorer.services.leave_run(self.run_token)
+            finally:
+                with self._changed:
+                    self.is_over = True
+                    self._changed.notify_all()
 
     def followed(self, silent: float = 0.0) -> Iterator[HowFar]:
         """How far it is, at each change, an end within `silent` seconds first, until its page leaves it.

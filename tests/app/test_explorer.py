@@ -30,7 +30,7 @@ from app.services.shared import Services
 from app.services.underway import RunAtWork, RunsUnderway
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig
-from core.base.errors import BadDocument, BadRequest, Cancelled, RunNotFound
+from core.base.errors import BadDocument, BadRequest, Cancelled, LogError, RunNotFound
 from core.base.events import Stopped
 from core.base.progress import finish
 from core.base.types import Document
@@ -257,6 +257,27 @@ def test_a_damaged_log_is_left_alone_and_the_app_goes_on(tiny: Path, tmp_path: P
     log.unlink()
     with closing(Services(Settings(checkpoint=str(tiny), log=log))) as healthy:
         assert healthy.log.import_inbox() == 1  # type: ignore[union-attr]  # it owns the new log
+
+
+def test_a_run_ends_that_the_log_can_not_take(tiny: Path, tmp_path: Path) -> None:
+    log = tmp_path / "damaged.duckdb"
+    log.write_bytes(b"this is no database " * 1000)
+    Path(f"{log}.inbox").write_text("no folder")
+    services = Services(Settings(checkpoint=str(tiny), log=log))
+    explorer = Explorer(services)
+
+    def begin() -> Session:
+        return ask(explorer, pasted(services, FORTY_DAYS), QUERY, CONFIG, 1)[0]
+
+    session = begin()
+    with pytest.raises(LogError, match="could not be left in"):
+        services.leave_run(session.run)
+    assert explorer.run_of(session).ended
+    services.release(begin().tokens, ())
+    services.release(session.tokens, ())
+    assert services.library.runs.all() == services.library.corpora.all() == []
+    begin()
+    services.close()
 
 
 def test_a_beam_runs_whole_and_steps_back(explorer: Explorer, session: Session) -> None:
