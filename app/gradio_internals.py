@@ -276,9 +276,12 @@ def let_go_of_closed_pages(blocks: gr.Blocks, services: Services) -> None:
         tokens = _tokens(blocks, page)
         holder.session_data.pop(page, None)
         holder.time_last_used.pop(page, None)
-        in_use = {token for other in list(holder.session_data) for token in _tokens(blocks, other)}
-        services.release(tokens, in_use)
+        services.release(tokens, in_use())
 
+    def in_use() -> set[str]:
+        return {token for page in list(blocks.state_holder.session_data) for token in _tokens(blocks, page)}
+
+    services.in_use = in_use
     blocks.unload(closed)
 
 

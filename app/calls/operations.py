@@ -445,7 +445,7 @@ class Operations:
         settings["strategies"] = self.sparc.strategies(documents) if strategies is None else tuple(strategies)
         config = check_sparc_config(SparcConfig(**settings))
         run = self.sparc.run(documents, SparcOrder(query, config), model, self._while_wanted())
-        self.services.log.flush()
+        self.services.log.flush([run.run_id])
         cost = run.trace.cost
         reply = {
             "run_id": run.run_id,
@@ -494,7 +494,7 @@ class Operations:
         k = self.comparisons.usual_k(documents) if k is None else k
         order = ComparisonOrder(query.strip(), tuple(keys), k, own_stop)
         refs = self.comparisons.run(documents, order, self._while_wanted(), model)
-        self.services.log.flush()
+        self.comparisons.settle(refs)
         asked = {label_of_key(key): name for key, name in zip(keys, names, strict=True)}
         shown = self.comparisons.shown_columns(Compared(documents.token, order, refs))
         columns = [replace(column, name=asked[column.name]) for column in shown]
@@ -611,9 +611,9 @@ class Operations:
             for at in sessions:
                 session = at
                 report(at)
-        self.services.log.flush()
         run = self.explorer.run_of(session)
         assert run is not None  # it is the newest, and the newest is never forgotten
+        self.services.log.flush([run.run_id])
         if run.ended:
             self.services.leave_run(run.token)
         return session, run

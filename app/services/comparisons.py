@@ -386,6 +386,12 @@ class Comparisons:
             columns.append(column)
         return columns
 
+    def settle(self, columns: Sequence[ColumnRef | CutRow]) -> None:
+        """Waits until their runs are in the log. Raises LogError."""
+        tokens = [column.run for column in columns if isinstance(column, ColumnRef)]
+        ids = [run.run_id for run in map(self.services.library.runs.get, tokens) if run is not None]
+        self.services.log.flush([*ids, *(row.run_id for row in columns if isinstance(row, CutRow))])
+
     def page(self, compared: Compared, folder: Path) -> Path:
         """The columns as one page that stands alone, in an empty folder. Raises BadRequest, LogError."""
         columns = self.shown_columns(compared)
@@ -395,7 +401,7 @@ class Comparisons:
         if len(runs) > MAX_COLUMNS:
             most = f"a page has {MAX_COLUMNS} columns at most"
             raise BadRequest(f"{most}, and {len(runs)} answered; compare fewer")
-        self.services.log.flush()
+        self.services.log.flush([run.run_id for run in runs])
         log, owner, first = self.services.own_log, runs[0].owner, runs[0].run_id
         logged = [log.get(run.run_id, owner) for run in runs]
         refused = [(column.name, column.refused) for column in columns if column.run is None]

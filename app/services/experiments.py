@@ -233,7 +233,7 @@ class Experiments:
         runs = read_foreign(files, method, on_fault)
         brought = bring(runs, workspace, encoder.spec.name, part, hear)
         logged = [log_brought(log, one, workspace, encoder, owner) for one in brought]
-        log.flush()
+        log.flush([one.run_id for one in logged])
         self.services.tell_readers()
         return logged
 

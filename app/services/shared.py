@@ -100,6 +100,8 @@ class Services:
         self._driven: set[str] = set()
         """Runs that somebody makes steps of, from their start on: nobody ends one before its first."""
         self._leaving = threading.Lock()
+        self.in_use: Callable[[], Collection[str]] = tuple
+        """Tokens that open pages name."""
         self.forgets: list[Callable[[Collection[str]], None]] = []
         """Told the ids of runs that were deleted, by whoever keeps runs in memory of their own."""
         self._closing = threading.Event()
@@ -370,8 +372,10 @@ class Services:
             self.end_run(run, "cancelled")
             self._left.add(token)
             left = [other.token for other in self.library.runs.all() if other.token in self._left]
-            for used_long_ago in left[: max(0, len(left) - MAX_LEFT_RUNS)]:
-                self.library.runs.drop(used_long_ago)
+            used_long_ago = left[: max(0, len(left) - MAX_LEFT_RUNS)]
+            in_use = self.in_use() if used_long_ago else ()  # a page may show what a call has left
+            for unused in set(used_long_ago).difference(in_use):
+                self.library.runs.drop(unused)
             self._left = set(left[-MAX_LEFT_RUNS:])
 
     def release(self, tokens: Collection[str], in_use: Collection[str]) -> None:

@@ -65,6 +65,21 @@ def test_runs_that_were_left_make_room_for_those_after_them(
     assert seen_again.run == first.token
 
 
+def test_a_run_that_a_page_shows_stays_also_when_a_call_has_left_it(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "MAX_LEFT_RUNS", 1)
+    explorer = Explorer(services)
+    session = opened(explorer)
+    shown = ran(explorer, session, "what is shown ?")
+    services.in_use = lambda: shown.tokens
+    for query in ("who ?", "what ?", "where ?"):
+        for one in (shown, ran(explorer, session, query)):
+            services.leave_run(one.run)
+    assert shown.run in {run.token for run in services.library.runs.all()}
+    assert len(services.library.runs.all()) == 2
+
+
 @pytest.fixture(scope="module")
 def served_app(services_of_file: Services) -> Iterator[tuple[str, Services]]:
     """A server that lets go of closed pages at once."""

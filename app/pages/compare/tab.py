@@ -360,7 +360,7 @@ class CompareTab(CompareLayout):
 
         def done(columns: tuple[C, ...]) -> Iterator[Update]:
             yield {**work.free(), **fresh(columns)}
-            self.services.log.flush()
+            self.comparisons.settle(columns)
 
         yield {**work.busy(), work.notice: []}
         yield from work.follow(

@@ -241,7 +241,7 @@ class EvidenceTab(EvidenceLayout):
 
         def done(run: RunInView) -> Iterator[Update]:
             yield {**self.asking.work.free(), self.came: CameSet(run.token, brings)}
-            self.services.log.flush()
+            self.services.log.flush([run.run_id])
 
         yield self.asking.begun()
         yield from self.asking.work.follow(

@@ -596,7 +596,7 @@ class ExploreTab(ExploreLayout):
         if run is not None and run.token == underway.run_token:
             run = self.services.waited(run, underway.seconds)
         yield {**self._at_end(session), **self.panels.figures(run, session), **self.answers.to_read(run)}
-        self.services.log.flush()
+        self.services.log.flush([] if run is None else [run.run_id])
 
     def _at_end(self, session: Session) -> Update:
         """Nothing of the page is at work any more."""

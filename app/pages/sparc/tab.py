@@ -213,7 +213,7 @@ class SparcTab(SparcLayout):
 
         def done(run: SparcRun) -> Iterator[Update]:
             yield {**self.asking.work.free(), self.grown: OpenRun(run.run_id)}
-            self.services.log.flush()
+            self.services.log.flush([run.run_id])
 
         def failed(words: str) -> Update:
             more = {} if latest is None else {self.grown: OpenRun(latest.run_id)}

@@ -8,7 +8,7 @@ leaves nothing half done.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ class InboxLog:
         name, text = inbox_file(measurement)
         self.leave(name, [text])
 
-    def flush(self) -> None:
+    def flush(self, run_ids: Collection[str] | None = None) -> None:
         """Nothing waits: `finish` and `keep` write."""
 
     def close(self) -> None:

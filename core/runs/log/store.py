@@ -9,7 +9,7 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -147,10 +147,12 @@ class ExperimentLog(WritableLog):
         """
         self.write(lambda con: insert(con, measurement))
 
-    def flush(self) -> None:
-        """Waits until all that was queued is committed. Raises the first LogError since the last flush."""
+    def flush(self, run_ids: Collection[str] | None = None) -> None:
+        """Waits until all that was queued is committed. Raises the first LogError that nobody was told of yet: of
+        some runs, or of any.
+        """
         self._settle()
-        failure = self._writer.take_failure()
+        failure = self._writer.take_failure(run_ids)
         if failure is not None:
             raise failure
 

@@ -2,7 +2,7 @@
 
 A transaction has everything that waits when it begins, so an idle log commits a step at once and a busy one
 many together. A work item that fails breaks its own run only: later events of that run are dropped, its end
-is recorded as failed with the reason, and the next `flush` raises it.
+is recorded as failed with the reason, and the next `flush` of that run raises it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -24,6 +24,9 @@ QUEUE_ITEMS = 256
 """Most work items that wait; beyond it `submit` waits too, so that a slow disk can't fill the memory."""
 
 BATCH_ITEMS = 32
+
+MAX_FAILURES = 1_000
+"""Runs whose failure waits for somebody to be told."""
 
 _logger = logging.getLogger(__name__)
 
@@ -48,7 +51,8 @@ class Writer:
         """A future asks for the log to be folded; None ends the thread."""
         self.broken: dict[str, str] = {}
         """By run why events of it are missing."""
-        self._failure: LogError | None = None
+        self._failures: dict[str | None, LogError] = {}
+        """The first of each run since it was last taken."""
         self._closing = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._work_off, name="experiment-log", daemon=True)
@@ -73,10 +77,12 @@ class Writer:
         self.submit(folded)
         folded.result()
 
-    def take_failure(self) -> LogError | None:
-        """The first failure of a run since the last call."""
-        failure, self._failure = self._failure, None
-        return failure
+    def take_failure(self, run_ids: Collection[str] | None) -> LogError | None:
+        """The first failure since the last call, of some runs or of any."""
+        failures = [
+            self._failures.pop(key) for key in list(self._failures) if run_ids is None or key in run_ids
+        ]
+        return failures[0] if failures else None
 
     def close(self) -> None:
         """Finish what is queued and end the thread."""
@@ -125,7 +131,9 @@ class Writer:
             work.future.set_exception(failure)
             return
         _logger.warning("run %s is not logged from here on: %s", work.run_id, failure)
-        self._failure = self._failure or failure
+        self._failures.setdefault(work.run_id, failure)
+        for told_to_nobody in list(self._failures)[:-MAX_FAILURES]:
+            del self._failures[told_to_nobody]
         if work.last and work.run_id is not None:
             self.broken.pop(work.run_id, None)
         elif work.run_id is not None:
