@@ -17,9 +17,9 @@ from pathlib import Path
 from core.base.config import EpisodeConfig
 from core.base.errors import BadCheckpoint, BadRequest
 from core.base.rows import EpisodeRow, row_line
-from core.cli.common import count_printer, print_json, progress_printer
+from core.cli.common import check_targets, count_printer, print_json, progress_printer
 from core.cli.evaluate import Subject, add_data_flags, load_subject, load_task_examples, task_length
-from core.cli.flags import COUNT, JSON_LINES
+from core.cli.flags import COUNT, JSON_LINES, path_flag
 from core.cli.trec import line_file
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, write_spec
 from core.lab.evaluate.calibrate import REVIEW_THRESHOLDS, STOP_THRESHOLDS, calibrate, calibrate_review
@@ -54,7 +54,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--review", action="store_true", help=review)
     add(
         "--documents",
-        type=Path,
+        type=path_flag,
         metavar="ROWS.jsonl",
         help="instead, how likely evidence is complete: from rows of evaluate-documents --k 12 --stop none,"
         " over documents that no training has seen",
@@ -68,6 +68,7 @@ def run_calibrate(args: argparse.Namespace) -> int:
     folder = find_checkpoint(args.checkpoint)
     if args.documents is not None:
         return _calibrate_completeness(folder, args)
+    check_targets([args.rows], [args.questions, *(Path(task.partition("@")[0]) for task in args.tasks)])
     subject = load_subject(QRAG.name, args.checkpoint, args.device)
     config = EpisodeConfig(step_budget=args.step_budget, seed=args.seed)
     rows: list[EpisodeRow] = []

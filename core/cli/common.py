@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +38,30 @@ def log_reader(named: Path | None) -> LogReader:
     if reader.notice is not None:
         say(reader.notice)
     return reader
+
+
+def check_targets(
+    targets: Iterable[Path | None], read: Iterable[Path | None] = (), log: Path | str | None = None
+) -> None:
+    """Raises BadRequest where a file to write is the log or lies beside it, is read, or is another target.
+    `log`: what --log says.
+    """
+    log = Path(log or default_log_path())
+    logs = {(realpath(log.parent), log.name), os.path.split(realpath(log))}
+    known = {realpath(path) for path in read if path is not None}
+    for target in targets:
+        if target is None:
+            continue
+        file = realpath(target)
+        folder, name = os.path.split(file)
+        if any(folder == at and re.match(rf"\.?{re.escape(own)}(\.|$)", name) for at, own in logs):
+            raise BadRequest(f"{target} is the log {log}, or belongs to it; name another file")
+        if file in known:
+            raise BadRequest(
+                f"{target} would overwrite what else this command reads or writes; name another file"
+            )
+        if target.is_file() or not target.exists():  # /dev/null may be several
+            known.add(file)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.rows import EpisodeRow, row_line
 from core.base.types import Document
-from core.cli.common import count_printer, named_log, print_json, progress_printer, say
+from core.cli.common import check_targets, count_printer, named_log, print_json, progress_printer, say
 from core.cli.flags import (
     AS_JSON,
     CHECKPOINT,
@@ -119,6 +119,9 @@ def run_evaluate(args: argparse.Namespace) -> int:
     """Prints an object a task."""
     from core.answer.reader import load_reader  # with torch, which takes seconds
 
+    mine = [Path(name) for name in args.tasks if name not in TASKS]
+    lines = [run_path(path, name, args.tasks) for name in {*args.tasks} for path in (args.run, args.qrels)]
+    check_targets([args.rows, *lines], mine, args.log)
     subject, reader = load_subject(args.method, args.checkpoint, args.device), load_reader(device=args.device)
     encoder = subject.encoder
     with line_file(args.rows) as keep, named_log(args.log) as log, joined_cluster(args.cluster):

@@ -10,14 +10,23 @@ from __future__ import annotations
 import argparse
 from contextlib import ExitStack
 from functools import cached_property
-from pathlib import Path
 
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.base.errors import BadRequest
 from core.base.rows import row_line
-from core.cli.common import print_json, progress_printer, say
-from core.cli.flags import AS_JSON, COUNT, DEVICE, FILE, JSON_LINES, add_cluster_flag, add_llm_flags, llm_of
+from core.cli.common import check_targets, print_json, progress_printer, say
+from core.cli.flags import (
+    AS_JSON,
+    COUNT,
+    DEVICE,
+    FILE,
+    JSON_LINES,
+    add_cluster_flag,
+    add_llm_flags,
+    llm_of,
+    path_flag,
+)
 from core.cli.trec import chunk_names, found_lines, line_file, relevant_lines, run_path
 from core.integrations.cluster.workers import check_vectors, in_order, task_results
 from core.lab.evaluate.document_evaluation import (
@@ -39,9 +48,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `evaluate-documents`."""
     add = parser.add_argument
     chosen = ",".join(DocumentSetting().methods)
-    add("questions", type=Path, metavar="QUESTIONS.jsonl", help="plain or gzipped")
+    add("questions", type=path_flag, metavar="QUESTIONS.jsonl", help="plain or gzipped")
     files = "each document as a file under its name, or where documents.tsv says"
-    add("folder", type=Path, metavar="DOCUMENTS_FOLDER", help=files)
+    add("folder", type=path_flag, metavar="DOCUMENTS_FOLDER", help=files)
     named = f"of {', '.join(METHOD_NAMES)} (default {chosen})"
     add("--methods", default=chosen, metavar="NAME,...", help=named)
     budget = "the budget of the checkpoint that suits the document"
@@ -64,6 +73,8 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
     """Prints a line a question and method, then the summary. Exit status 2 when questions were left out."""
     methods = tuple(dict.fromkeys(name.strip() for name in args.methods.split(",")))
     setting = DocumentSetting(methods=methods, k=args.k, stops=args.stop == "own")
+    runs = {name: run_path(args.run, name, methods) for name in methods}
+    check_targets([args.rows, *runs.values(), args.qrels], [args.questions])
     questions, folder = read_document_questions(args.questions), DocumentFolder(args.folder, args.questions)
     encoders, llm = Encoders(args.checkpoint, args.device), llm_of(args)
     check_llm(setting, llm)
@@ -82,9 +93,7 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
 
     with ExitStack() as files:
         keep_row = files.enter_context(line_file(args.rows))
-        keep_found = {
-            name: files.enter_context(line_file(run_path(args.run, name, methods))) for name in methods
-        }
+        keep_found = {name: files.enter_context(line_file(path)) for name, path in runs.items()}
         keep_relevant = files.enter_context(line_file(args.qrels))
         documents = {question.id: question.document for question in questions}
         setup = (folder, setting, encoders, args.device, llm)

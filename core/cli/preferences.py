@@ -6,7 +6,7 @@ import argparse
 import json
 from dataclasses import asdict
 
-from core.cli.common import log_reader, writing
+from core.cli.common import check_targets, log_reader, writing
 from core.cli.flags import JSON_LINES, LOG_FILE
 from core.lab.tune.collect import collect_pairs
 from core.lab.tune.pairs import pair_lines
@@ -23,6 +23,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run_preferences(args: argparse.Namespace) -> int:
     """Prints what the log gave."""
+    check_targets([args.to], log=args.log)
     with log_reader(args.log) as reader:
         pairs, report = collect_pairs(reader)
     with writing(args.to):

@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 from core.answer.evidence import EvidenceAnswer
 from core.base.errors import BadCheckpoint, BadRequest, LogError
-from core.cli.common import log_reader, progress_printer, say
+from core.cli.common import check_targets, log_reader, progress_printer, say
 from core.cli.flags import COUNT, DEVICE, LOG_FILE, path_flag
 from core.methods.registry import facts_of
 from core.runs.export.logged import why_ended
@@ -51,7 +51,7 @@ def add_flags(runs: argparse.ArgumentParser) -> None:
     export = command("export", export_command, "write runs to files, or send them on as traces")
     _add_export_flags(export)
     import_ = command("import", import_command, "read a file written by export --format json")
-    import_.add_argument("file", type=Path, metavar="FILE")
+    import_.add_argument("file", type=path_flag, metavar="FILE")
     delete = command("delete", delete_command, "remove a run for good")
     for parser in (show, delete):
         parser.add_argument("run_id", metavar="RUN_ID")
@@ -170,6 +170,7 @@ def export_command(arguments: argparse.Namespace) -> int:
             n = send_runs(reader, arguments.run_ids or None, receiver, include_text=include_text)
         _tell(arguments, {"sent": n}, n)
         return 0
+    check_targets([arguments.to], log=arguments.log)
     asked = (arguments.run_ids or None, arguments.format, arguments.to)
     with log_reader(arguments.log) as reader:
         path = export_runs(reader, *asked, include_text=include_text)

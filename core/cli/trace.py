@@ -11,7 +11,7 @@ from core.answer.reader import load_reader
 from core.base.config import check_query
 from core.base.errors import BadRequest
 from core.base.events import fold
-from core.cli.common import named_log, print_json, say
+from core.cli.common import check_targets, named_log, print_json, say
 from core.cli.flags import AS_JSON, FILE, JSON_LINES, add_cluster_flag, add_episode_flags, add_inputs
 from core.cli.inputs import agent_of, config_of, episode_seed, keep_run, questions, read_queries
 from core.cli.trec import found_lines, line_file
@@ -100,6 +100,7 @@ def _trace_corpus(args: argparse.Namespace) -> int:
         )
     if args.run is not None and args.queries is None:
         raise BadRequest("--run names queries by their ids; give them with --queries")
+    check_targets([args.run], [args.queries])
     if args.queries is None:
         check_query(args.query)
         queries: list[tuple[str | None, str]] = [(None, args.query)]

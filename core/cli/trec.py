@@ -46,7 +46,9 @@ def _word(name: str) -> str:
 
 @contextmanager
 def line_file(path: Path | None) -> Iterator[Callable[[str], object]]:
-    """Writes whole lines at once, so that a killed evaluation leaves what it measured. Raises BadRequest."""
+    """Writes whole lines at once, so that a killed evaluation leaves what it measured. What is in the file
+    stays until the first line, or the end without any. Raises BadRequest.
+    """
     if path is None:
         yield lambda _: None
         return
@@ -55,8 +57,23 @@ def line_file(path: Path | None) -> Iterator[Callable[[str], object]]:
             f"{path.name} would be no gzip file: lines are written one by one, so that a killed evaluation"
             " leaves them; leave out .gz, and gzip it then"
         )
+    has_begun = False
     with writing(path):
+        is_new = not path.exists()
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("w", encoding="utf-8", buffering=1)
+        file = path.open("a", encoding="utf-8", buffering=1)
+
+    def write(line: str) -> None:
+        nonlocal has_begun
+        if not has_begun and path.is_file():
+            file.truncate(0)
+        has_begun = True
+        file.write(line)
+
     with file:
-        yield file.write
+        try:
+            yield write
+            write("")
+        finally:
+            if is_new and not has_begun:
+                path.unlink()

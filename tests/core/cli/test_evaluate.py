@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from core.base.errors import BadRequest
 from core.base.rows import read_rows
 from core.cli import main
+from core.cli.common import check_targets
+from core.cli.trec import line_file
 from core.lab.evaluate.summary import METRICS, summarise
 from core.runs.log import list_evaluations, open_reader, read_evaluation
 from tests.core.cli.conftest import Output, argv
@@ -153,6 +156,47 @@ def test_neighbouring_chunks_are_joined_and_questions_run_one_by_one(
         n_chunks.append(row.n_chunks)
     assert row.chunk_tokens == 64
     assert n_chunks[0] > n_chunks[1]
+
+
+def test_no_file_of_a_command_is_written_over_another(
+    refused: Output, agent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.jsonl").write_text("kept")
+    Path("b.jsonl").symlink_to("a.jsonl")
+    for command in (
+        argv("evaluate", "a.jsonl", rows="b.jsonl", json=True),
+        argv("evaluate", "qa1", run="c", qrels="./c", json=True),
+        argv("evaluate", "qa1", "qa2", run="c", rows="c-qa2", json=True),
+        argv("evaluate-documents", "a.jsonl", ".", rows="a.jsonl", json=True),
+        argv("evaluate-documents", "a.jsonl", ".", methods="bm25,topk", run="c", qrels="c-topk", json=True),
+        argv("calibrate", agent, "a.jsonl@1K", rows="a.jsonl"),
+        argv("calibrate", agent, questions="a.jsonl", rows="a.jsonl"),
+        argv("trace", corpus=".", queries="a.jsonl", run="a.jsonl", json=True),
+    ):
+        assert "would overwrite what else this command reads or writes; name another" in refused(*command)
+    assert "log.duckdb is the log" in refused(
+        "evaluate", "qa1", rows="log.duckdb", log="log.duckdb", json=True
+    )
+    assert Path("a.jsonl").read_text() == "kept"
+    check_targets([Path("/dev/null"), Path("/dev/null"), None])
+
+
+def test_a_file_of_lines_is_emptied_by_the_first_or_a_good_end(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text("rows\n")
+    for path in (old, new):
+        with pytest.raises(BadRequest), line_file(path):
+            raise BadRequest("no such task")
+    assert (old.read_text(), new.exists()) == ("rows\n", False)
+    for path in (old, new, Path("/dev/null")):
+        with line_file(path) as keep:
+            keep("a\n")
+            keep("b\n")
+    assert old.read_text() == new.read_text() == "a\nb\n"
+    with line_file(old):
+        pass
+    assert old.read_text() == ""
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,18 @@ def test_a_run_named_twice_is_exported_once_and_to_a_path(
     assert "'' must be a path" in refused("runs", "export", run_id, log=log, to="")
 
 
+def test_what_a_log_consists_of_is_no_place_for_what_is_made_of_it(
+    refused: Output, one_run: tuple[str, Path], tmp_path: Path
+) -> None:
+    _, log = one_run
+    kept = log.read_bytes()
+    (tmp_path / "link").symlink_to(log)
+    for name in ("log.duckdb", "link", "log.duckdb.inbox", ".log.duckdb.1.tmp"):
+        for command in (("runs", "export"), ("preferences",)):
+            assert "or belongs to it; name another file" in refused(*command, log=log, to=tmp_path / name)
+    assert log.read_bytes() == kept
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [("", "is empty; give a file"), ("{}", "a.jsonl, line 1: "), (None, "can't be read")],
