@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -65,8 +66,9 @@ def main(argv: Sequence[str]) -> int:
         _say_no_more()  # the reader left
         return 0
     except OSError as error:
-        if error.filename is not None:  # no matter of the output
-            raise
+        if error.filename is not None:  # no matter of the output: a name that is too long, a loop of links
+            print(f"{error.filename} can't be used ({error.strerror}); name another", file=sys.stderr)
+            return 2
         _say_no_more()
         said = f"the output can't be written ({error.strerror}); make room, or name another place"
         print(said, file=sys.stderr)
@@ -88,6 +90,7 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # -1e-3, too, is no flag
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuses what is unknown itself: the parser above would point to its own help. Raises BadRequest."""

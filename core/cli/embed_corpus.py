@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 
 from core.cli.common import print_json, say
-from core.cli.flags import CHECKPOINT, DEVICE, FOLDER, add_cluster_flag
+from core.cli.flags import CHECKPOINT, DEVICE, FOLDER, add_cluster_flag, path_flag
 from core.cli.inputs import say_other_agent
 from core.integrations.cluster.embedding import BEIR_CORPUS, TEXT, TITLE, embed_corpus
 
@@ -20,7 +19,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "source",
-        type=Path,
+        type=path_flag,
         metavar="FOLDER_OR_PARQUET",
         help=f"documents, or Parquet files with a column {TEXT} and, if known, {TITLE}, or a BEIR folder with"
         f" {BEIR_CORPUS}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
@@ -25,6 +26,11 @@ def path_flag(text: str) -> Path:
     """A flag's path; nothing is none, though it would be the folder in which one works."""
     if not text.strip():
         raise argparse.ArgumentTypeError(f"{text!r} must be a path")
+    try:
+        os.stat(text)
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # pathlib would make a RuntimeError of it
+            raise
     return Path(text)
 
 

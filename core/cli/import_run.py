@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from core.book.book import open_book
 from core.cli.common import print_json, say
-from core.cli.flags import AS_JSON, DEVICE, LOG_FILE
+from core.cli.flags import AS_JSON, DEVICE, LOG_FILE, path_flag
 from core.runs.foreign.files import files_of, read_foreign
 from core.runs.foreign.traces import found_sentence
 
@@ -28,12 +27,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "files",
         nargs="+",
-        type=Path,
+        type=path_flag,
         metavar="FILE",
         help="a TREC run with its queries (*quer*), passages and qrels; lines of JSON, a query and what was"
         " retrieved each; or OpenInference spans",
     )
-    add("--document", nargs="+", type=Path, required=True, metavar="FILE", help="what was searched")
+    add("--document", nargs="+", type=path_flag, required=True, metavar="FILE", help="what was searched")
     add("--method", default="", metavar="NAME", help="of the retriever (default: as the files say)")
     agent = "the agent that runs open with (default: the one that suits)"
     add("--checkpoint", metavar="NAME_OR_DIR", help=agent)

@@ -46,7 +46,8 @@ def run_ingest(args: argparse.Namespace) -> int:
             raise BadRequest(f"--text prints one document and got {len(documents)}; name one file")
         sys.stdout.write(documents[0].text)
         return 0
-    folder = find_checkpoint(args.checkpoint or suited_to(documents[0]))
+    named = suited_to(documents[0]) if args.checkpoint is None else args.checkpoint
+    folder = find_checkpoint(named)
     spec = read_spec(folder)
     tokenizer = FastTokenizer(find_base(spec.base, folder))
     tables = []

@@ -31,6 +31,7 @@ from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, s
 from core.encode.encoder import DualEncoder, load_encoder
 from core.ingest import Converter, ReadingConfig, read_documents
 from core.ingest.naming import printable
+from core.lab.tasks.data import checked_question
 from core.methods.choice import choose
 from core.runs.again.records import log_trace
 from core.runs.foreign.files import file_bytes
@@ -296,7 +297,7 @@ def read_queries(path: Path) -> list[tuple[str, str]]:
     for where, values in _lines(path):
         if not all(isinstance(values.get(key), str) for key in ("_id", "text")):
             raise BadRequest(f'{where} needs "_id" and "text"; correct the file')
-        check_query(values["text"])
+        checked_question(values["text"], where)
         queries.append((values["_id"], values["text"]))
     if not queries:
         raise BadRequest(f"{path.name} holds no query; write one JSON object a line")
@@ -321,7 +322,7 @@ def _read_episodes(path: Path) -> Iterator[_Episode]:
             fault = f"is {name[:40]!r}, as that of a line before" if name else "is empty"
             raise BadRequest(f'"id" in {where} {fault}; give each line its own')
         ids.add(name)
-        check_query(values["query"])
+        checked_question(values["query"], where)
         chunks = _check_chunks(values.get("chunks"), f'"chunks" in {where}')
         yield values["id"], values["query"], chunks, _label(values, len(chunks), where)
     if not ids:

@@ -62,7 +62,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("tasks", nargs="*", metavar="TASK", help="what rows are made of (default: as in the paper)")
     add("--rows", **JSON_LINES, help="rows to read, or where to write those that are made; .gz is gzipped")
     folders = "folders of trainings or copies of their progress.jsonl, or of several"
-    add("--trainings", type=Path, nargs="+", metavar="PATH", help=folders)
+    add("--trainings", type=path_flag, nargs="+", metavar="PATH", help=folders)
     add("--figure", type=path_flag, metavar="FILE.svg", help="draw the charts into this file")
     add_data_flags(parser, "test")
     add("--checkpoint", metavar="NAME_OR_DIR")

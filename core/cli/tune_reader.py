@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from core.answer.checkpoint import write_reader_spec
 from core.answer.reader import ExtractiveReader
 from core.base.errors import BadRequest
-from core.cli.flags import COUNT, DATA_FOLDER, DEVICE, FOLDER
+from core.cli.flags import COUNT, DATA_FOLDER, DEVICE, FOLDER, path_flag
 from core.lab.evaluate.documents import read_document_rows
 from core.lab.reader.course import ReadingCourse
 from core.lab.reader.found import found_lessons
@@ -34,7 +33,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "--found",
         nargs=3,
-        type=Path,
+        type=path_flag,
         metavar=("ROWS.jsonl", "QUESTIONS.jsonl", "DOCUMENTS_FOLDER"),
         help="fit confidence on what was found for questions about documents: rows of"
         " evaluate-documents, and what was given to it",

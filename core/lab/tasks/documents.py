@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
+from os.path import isfile  # no for a name that is too long, where pathlib raises
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, Protocol, get_args
 
@@ -250,7 +251,7 @@ class DocumentFolder:
         """(file, id of the record in it that is the document, if it holds several)."""
         for ending, packed in product(ENDINGS, ("", ".gz")):
             path = self._below(f"{name}{ending}{packed}")
-            if path.is_file():
+            if isfile(path):
                 return path, ""
         if name not in self._paths:
             raise BadRequest(

@@ -17,6 +17,7 @@ import re
 import shutil
 import threading
 from collections.abc import Callable
+from os.path import realpath
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -63,7 +64,7 @@ class Database:
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
-        self._file = path.resolve()  # its name may be a link
+        self._file = Path(realpath(path))  # its name may be a link
         self._ahead = Path(f"{self._file}.wal")
         self._read_only = read_only
         self._connection = self._connect()

@@ -245,13 +245,15 @@ def test_flags_lie_over_the_checkpoints_defaults(core: Command, tiny: tuple[obje
     assert len(planned["steps"]) == 3
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_threshold_and_what_it_rejected(core: Command, tiny: tuple[object, ...]) -> None:
     (stopped,) = core("trace", *tiny, "--stop-threshold", 1000)
     assert (stopped["stop_reason"], stopped["steps"], stopped["evidence"]) == ("threshold", [], [])
     assert stopped["stop_sentence"].startswith("Nothing left is worth 1000.00: best Q is ")
     (free,) = core("trace", *tiny, "--stop-threshold", "none")
     assert stopped["stop"].items() <= free["steps"][0].items()
-    assert core("trace", *tiny, "--stop-threshold", "-1000")[0]["evidence"] == free["evidence"]
+    for low in ("-1000", "-1e300"):
+        assert core("trace", *tiny, "--stop-threshold", low)[0]["evidence"] == free["evidence"]
 
 
 def test_a_question_longer_than_the_agent_reads_is_told(
@@ -389,6 +391,7 @@ def test_runs_are_logged_listed_exported_replayed_and_deleted(
         ),
         (("ingest", "x.txt", "--json", "--chunker", "knife"), "'knife'"),
         (("ingest", "/nowhere/x.txt", "--json"), "x.txt can't be read"),
+        (("embed-corpus", "", "--out", "/proc/x"), "'' must be a path"),
         (("import-checkpoint", "/nowhere", "/tmp/never"), "/nowhere"),
         (("runs", "list", "--log", "/nowhere/log.duckdb"), "/nowhere/log.duckdb"),
     ],
@@ -418,6 +421,22 @@ def test_an_output_that_is_full_or_closed(
         )
     monkeypatch.setattr(sys, "stdout", None)
     assert main(command) == 0
+
+
+def test_names_that_no_file_can_have(refused: Output, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    for path, why in (
+        (tmp_path / ("x" * 300), "File name too long"),
+        (tmp_path / "loop", "Too many levels of symbolic links"),
+    ):
+        for command in (
+            argv("runs", "list", log=path),
+            argv("runs", "delete", "id", log=path),
+            argv("embed-corpus", path, out=tmp_path / "corpus"),
+            argv("study", "budget", rows=path),
+            argv("study", "curves", trainings=path),
+        ):
+            assert refused(*command) == f"{path} can't be used ({why}); name another\n"
 
 
 @pytest.mark.parametrize(
@@ -463,7 +482,10 @@ def test_unusable_chunk_files(refused: Output, tiny: tuple[object, ...], tmp_pat
         (f"{GOOD_LINE}\n{{", "line 2 of e.jsonl is no valid JSON"),
         (f'{GOOD_LINE}\n{{"id": "x", "query": "q"}}', '"chunks" in line 2 of e.jsonl'),
         (f'{GOOD_LINE}\n{{"id": "x", "query": 7, "chunks": ["a"]}}', "line 2 of e.jsonl needs"),
-        (f'{GOOD_LINE}\n{{"id": "x", "query": " ", "chunks": ["a"]}}', "question is empty"),
+        (
+            f'{GOOD_LINE}\n{{"id": "x", "query": " ", "chunks": ["a"]}}',
+            "line 2 of e.jsonl: the question is empty",
+        ),
         ("\n\n", "holds no episode"),
     ],
 )
@@ -499,6 +521,7 @@ def test_ingest_bounds(refused: Output, files: dict[str, Path]) -> None:
     assert "max tokens 9999 is above 254" in refused(
         "ingest", files["story.txt"], json=True, max_tokens=9999, checkpoint="base"
     )
+    assert "checkpoint '' not found" in refused("ingest", files["story.txt"], json=True, checkpoint="")
     assert "--text prints one document and got 2" in refused(
         "ingest", files["story.txt"], files["road.md"], text=True
     )

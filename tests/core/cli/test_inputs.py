@@ -11,7 +11,7 @@ import pytest
 
 from core.base.errors import BadCheckpoint, BadRequest
 from core.cli import main
-from core.cli.inputs import _folders, _read_episodes
+from core.cli.inputs import _folders, _read_episodes, read_queries
 from core.encode.checkpoint import find_checkpoint
 from tests.core.cli.conftest import Output, argv
 
@@ -82,6 +82,12 @@ def test_an_id_that_names_no_episode_alone_is_refused(
     (tmp_path / "e.jsonl").write_text("\n".join(map(json.dumps, lines)))
     with pytest.raises(BadRequest, match=words):
         list(_read_episodes(tmp_path / "e.jsonl"))
+
+
+def test_an_empty_query_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"_id": "a", "text": "Who?"}\n{"_id": "b", "text": " "}')
+    with pytest.raises(BadRequest, match=r"line 2 of q\.jsonl: the question is empty"):
+        read_queries(tmp_path / "q.jsonl")
 
 
 def episodes(folder: Path, **known: Any) -> Path:

@@ -122,6 +122,8 @@ def test_documents_are_found_by_name_or_table(tmp_path: Path) -> None:
     ]
     with pytest.raises(BadRequest, match=r"document 'none' is not in .*; put it there as none"):
         documents.read("none")
+    with pytest.raises(BadRequest, match="document 'xxx"):
+        documents.read("x" * 300)
     with pytest.raises(BadRequest, match="lies outside"):
         documents.read("../q.jsonl")
     with pytest.raises(BadDocument, match="no text with the id 'z'"):
