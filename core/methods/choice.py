@@ -84,7 +84,7 @@ def _facts(text: str) -> Iterator[tuple[str, str, str]]:
 class Encoders:
     """The checkpoints that documents may be opened under, loaded when one is."""
 
-    def __init__(self, checkpoint: str | None, device: str | None) -> None:
+    def __init__(self, checkpoint: str | Path | None, device: str | None) -> None:
         """`checkpoint`: of every document, a name or folder; None: each has its own. Raises BadCheckpoint."""
         self._device = device
         self._named = None if checkpoint is None else find_checkpoint(checkpoint)

@@ -76,6 +76,13 @@ def query_cosines(encoder: DualEncoder, query: str, corpus: Searchable) -> np.nd
     return cosines_of(encoder.encode_states([encoder.state_tokens(query, [])])[0], corpus)
 
 
+def reaches(q_values: np.ndarray, threshold: float) -> np.ndarray:
+    """Where Q is at least a threshold, which may be beyond all numbers of Q's type."""
+    with np.errstate(over="ignore"):
+        reached: np.ndarray = q_values >= threshold
+    return reached
+
+
 def ranked(scores: np.ndarray, config: EpisodeConfig) -> list[int]:
     """Ids of the best `step_budget` chunks that aren't forbidden, equals in document order."""
     ids, n_others = np.arange(len(scores)), len(scores) - config.step_budget - len(config.forbidden)

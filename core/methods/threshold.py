@@ -11,7 +11,7 @@ from core.base.config import EpisodeConfig
 from core.base.events import Event, Trace
 from core.corpus.index import Searchable
 from core.encode.encoder import DualEncoder
-from core.methods.protocol import Method, check, one_look_events, query_cosines, ranked
+from core.methods.protocol import Method, check, one_look_events, query_cosines, ranked, reaches
 
 THRESHOLD = Method(
     name="threshold",
@@ -48,7 +48,8 @@ class Threshold:
         config = config.with_(stop_threshold=threshold, step_budget=min(self.MAX_CHUNKS, len(corpus)))
         scores = query_cosines(self.encoder, query, corpus)
         best = ranked(scores, config)
-        reaching = [i for i in best if scores[i] >= threshold]
+        is_reached = reaches(scores, threshold)
+        reaching = [i for i in best if is_reached[i]]
         stop_at = best[len(reaching)] if len(reaching) < len(best) else None
         yield from one_look_events(
             self.name, self.encoder.spec.name, query, corpus, config, scores, reaching, started, stop_at
@@ -60,7 +61,7 @@ def cut_short(trace: Trace) -> str:
     seen, config = trace.scores_at(1), trace.started.config
     if trace.started.method != THRESHOLD.name or seen is None or config.stop_threshold is None:
         return ""
-    reaching = np.flatnonzero(seen.q_values >= config.stop_threshold)
+    reaching = np.flatnonzero(reaches(seen.q_values, config.stop_threshold))
     n = len({*reaching.tolist()} - {*config.forbidden})
     n_kept = len(trace.steps)
     if n <= n_kept:

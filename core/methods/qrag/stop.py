@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.base.events import Stopped
+from core.methods.protocol import reaches
 from core.methods.qrag.episode import Look
 from core.methods.qrag.policy import greedy
 
@@ -15,6 +16,6 @@ def stop_of(look: Look, n_chosen: int, threshold: float | None) -> Stopped | Non
     if threshold is None:
         return None
     best, _ = greedy(q_values, look.available)
-    if q_values[best] >= threshold:
+    if reaches(q_values, threshold)[best]:
         return None
     return Stopped("threshold", n_chosen, best, float(q_values[best]), look.milliseconds, look.scores)

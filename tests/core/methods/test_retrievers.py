@@ -20,6 +20,7 @@ from core.corpus.index import ChunkIndex, Corpus
 from core.encode.encoder import DualEncoder
 from core.methods.bm25 import Bm25
 from core.methods.hybrid import Hybrid
+from core.methods.protocol import reaches
 from core.methods.qrag.agent import Agent
 from core.methods.registry import BY_ENCODER, build_retriever, vectors_of
 from core.methods.threshold import Threshold, cut_short
@@ -153,6 +154,13 @@ def test_threshold_keeps_exactly_what_reaches_it(
     assert (len(trace.chosen), trace.stopped.reason) == (3, "budget")
     told = "9 chunks reach the threshold of -1.00 and the best 3 are kept; raise the threshold for fewer"
     assert cut_short(trace) == told
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_threshold_is_reached_in_the_precision_of_q() -> None:
+    q_values = np.array([0.7, 0.6], dtype=np.float32)
+    reached = {threshold: reaches(q_values, threshold).tolist() for threshold in (0.7, 1e300, -1e300)}
+    assert reached == {0.7: [True, False], 1e300: [False, False], -1e300: [True, True]}
 
 
 def lucene_bm25(
