@@ -78,8 +78,12 @@ def words(name: str) -> str:
 
 
 def check_numbers(settings: object, least: Mapping[str, int], above_0: Sequence[str] = ()) -> None:
-    """Raises BadRequest for numbers below their `least`, infinite, negative or, in `above_0`, 0."""
+    """Raises BadRequest for numbers below their `least`, infinite, negative or, in `above_0`, 0, and for a
+    seed above MAX_SEED.
+    """
     for name, value in vars(settings).items():
+        if name == "seed" and value > MAX_SEED:
+            raise BadRequest(f"seed {value} is above {MAX_SEED}; choose a smaller one")
         if name in least and value < least[name]:
             raise BadRequest(f"{words(name)} {value} is below {least[name]}; choose {least[name]} or more")
         if isinstance(value, int | float):

@@ -139,6 +139,12 @@ class TrainConfig(LowRankConfig):
         return scheduled(self.alpha, update, self.updates, final_share=self.final_share)
 
 
+def check_rank(rank: int, width: int) -> None:
+    """Raises BadRequest for changes of more ranks than a model of that width has."""
+    if rank > width:
+        raise BadRequest(f"rank {rank} is above {width}, the width of the model; choose {width} or less")
+
+
 def scheduled(highest: float, update: int, updates: int, warmup: int = 0, final_share: float = 0.0) -> float:
     """A value of a 0-based update, which rises linearly over the warm-up and falls linearly to a share of the
     highest.

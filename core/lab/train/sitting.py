@@ -70,12 +70,18 @@ class TrainingFolder:
             raise BadRequest(f"{folder} is not empty and holds no {self.noun}; name a new folder")
 
     def claim(self) -> None:
-        """Writes down what was asked for, unless it stands there."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Writes down what was asked for, unless it stands there. Raises BadRequest where it can't."""
         path = self.folder / self.config_file
-        if not path.exists():
-            identity = {"training_id": secrets.token_hex(16), "created_at": datetime.now(UTC).isoformat()}
+        if path.exists():
+            return
+        identity = {"training_id": secrets.token_hex(16), "created_at": datetime.now(UTC).isoformat()}
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             write_whole(path, [json.dumps(identity | self.wanted, indent=2) + "\n"])
+        except OSError as error:
+            raise BadRequest(
+                f"{self.folder} can't be written ({error.strerror}); name another folder with --out"
+            ) from error
 
     def events(self) -> list[TrainEvent]:
         """What was told so far."""

@@ -25,7 +25,7 @@ from core.encode.checkpoint import CheckpointSpec, architecture, load_weights, m
 from core.encode.encoder import compute_dtype
 from core.encode.forward import batches_by_length, chunk_row, join_state, padded_rows, pooled_vectors
 from core.encode.tokens import FastTokenizer
-from core.lab.train.config import TrainConfig
+from core.lab.train.config import TrainConfig, check_rank
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -176,7 +176,10 @@ def base_encoder(base: Path) -> PreTrainedModel:
 
 
 def trainable_tower(tower: PreTrainedModel, rank: int, dtype: torch.dtype) -> PreTrainedModel:
-    """Freezes a float32 tower but for what is added to linear layers; all is computed in `dtype`."""
+    """Freezes a float32 tower but for what is added to linear layers; all is computed in `dtype`. Raises
+    BadRequest for a rank above the tower's width.
+    """
+    check_rank(rank, int(tower.config.hidden_size))
     tower.eval().requires_grad_(False)
     for layer in adaptable_layers(tower).values():
         n_out, n_in = layer.weight.shape

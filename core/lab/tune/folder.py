@@ -22,6 +22,7 @@ from huggingface_hub import constants
 from peft import LoraConfig
 from transformers import PrinterCallback, TrainerCallback
 
+from core.base.config import SEEDS_OF_MODELS
 from core.base.errors import BadCheckpoint, BadRequest, quoted
 from core.encode.encoder import find_device
 from core.encode.hub import fetch
@@ -188,7 +189,7 @@ def trainer_settings(
         "per_device_train_batch_size": 1,
         "gradient_accumulation_steps": n_together,
         "save_total_limit": 1,
-        "seed": seed,
+        "seed": seed % SEEDS_OF_MODELS,
         "use_cpu": place.type == "cpu",
         "bf16": has_bfloat16(place),
         "dataloader_pin_memory": place.type == "cuda",

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from core.base.config import MAX_SEED, check_numbers
+from core.base.config import check_numbers
 from core.base.errors import BadRequest, first_problem
 from core.lab.tasks.data import json_lines
 from core.llm.draft import mended
@@ -130,5 +130,3 @@ class TuneConfig:
         """Raises BadRequest on a value out of range."""
         least = {"epochs": 1, "accumulate": 1, "rank": 1, "max_tokens": 16, "seed": 0}
         check_numbers(self, least, ("beta", "learning_rate", "lora_alpha", "weight_lambda"))
-        if self.seed > MAX_SEED:
-            raise BadRequest(f"seed {self.seed} is above {MAX_SEED}; choose a smaller one")

@@ -22,7 +22,9 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from core.answer.protocol import Reader
 from core.base.batches import batches
+from core.base.config import SEEDS_OF_MODELS
 from core.base.errors import BadRequest
+from core.lab.train.config import check_rank
 from core.lab.train.sitting import TrainEvent
 from core.lab.tune.folder import (
     TuneFolder,
@@ -68,6 +70,7 @@ def tune_sets(
     if work.finished is not None:
         return work.finished
     tokenizer, network = open_causal(model, "auto")
+    check_rank(config.rank, network.config.get_text_config().hidden_size)
     network.to(place)
     tasks, n_given = _fitting(tasks, tokenizer, network), len(tasks) + len(held_out)
     held_out = _fitting(held_out, tokenizer, network)
@@ -91,7 +94,7 @@ def tune_sets(
 
     with without_noise():
         if not warm.is_dir():
-            set_seed(config.seed)
+            set_seed(config.seed % SEEDS_OF_MODELS)
             network = get_peft_model(network, new_adapters(network, config.rank, config.lora_alpha))
             counts = {"n_questions": len(tasks), "n_held_out": len(held_out)}
             work.begin(network, **counts, n_too_long=n_given - sum(counts.values()))

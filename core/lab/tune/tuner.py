@@ -21,6 +21,7 @@ from trl import DPOConfig, DPOTrainer
 from trl.trainer.dpo_trainer import DataCollatorForPreference
 
 from core.base.errors import BadRequest
+from core.lab.train.config import check_rank
 from core.lab.train.sitting import TrainEvent
 from core.lab.tune.folder import (
     TuneFolder,
@@ -107,6 +108,7 @@ def tune(
     if work.finished is not None:
         return work.finished
     tokenizer, network = open_causal(model, torch.bfloat16 if has_bfloat16(place) else torch.float32)
+    check_rank(config.rank, network.config.get_text_config().hidden_size)
     fitting = _fitting(pairs, tokenizer, config.max_tokens)
     training, held_out = split_by_question(fitting)
     work.claim()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from core.base.config import MAX_SEED
 from core.base.errors import BadRequest
 from core.lab.reader.training import ReaderConfig
 from core.lab.train.config import TrainConfig
@@ -38,10 +39,20 @@ def test_a_value_out_of_range_is_one_sentence(changes: dict[str, Any], sentence:
     assert str(caught.value) == sentence
 
 
-@pytest.mark.parametrize("config", [RerankConfig, ReaderConfig, SetTrainConfig, SetTuneConfig, TuneConfig])
+CONFIGS = [TrainConfig, RerankConfig, ReaderConfig, SetTrainConfig, SetTuneConfig, TuneConfig]
+
+
+@pytest.mark.parametrize("config", CONFIGS)
 def test_a_rate_of_0_trains_nothing(config: Any) -> None:
     with pytest.raises(BadRequest, match="learning rate 0 must be a finite number above 0"):
         config(learning_rate=0)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_a_seed_is_one_that_the_log_can_hold(config: Any) -> None:
+    assert config(seed=MAX_SEED).seed == MAX_SEED
+    with pytest.raises(BadRequest, match=f"seed {MAX_SEED + 1} is above {MAX_SEED}; choose a smaller one"):
+        config(seed=MAX_SEED + 1)
 
 
 def test_rate_and_temperature_fall_together_after_a_warm_up() -> None:

@@ -19,7 +19,7 @@ from core.encode.encoder import load_encoder
 from core.lab.evaluate.summary import summarise
 from core.lab.train.contests import validation_rows
 from core.lab.train.recipes import plan_training
-from core.lab.train.sitting import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, read_progress
+from core.lab.train.sitting import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, TrainingFolder, read_progress
 from core.lab.train.trainer import Trainer
 from core.methods.qrag.agent import Agent
 from tests.conftest import few
@@ -135,6 +135,11 @@ def test_what_can_not_be_trained_further(trained: Trained, plan_of: PlanOf, tmp_
     ):
         with pytest.raises(BadCheckpoint, match=sentence):
             Trainer(plan_of(start_from=start, rank=rank), tmp_path / f"{rank}{len(sentence)}", "cpu")
+    with pytest.raises(
+        BadRequest, match=r"rank 100000 is above (\d+), the width of the model; choose \1 or less"
+    ):
+        Trainer(plan_of(rank=100_000), tmp_path / "wide", "cpu")
+    assert not (tmp_path / "wide").exists()
 
 
 @pytest.mark.campaign
@@ -210,6 +215,10 @@ def test_a_folder_of_something_else_is_left_alone(plan_of: PlanOf, tmp_path: Pat
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(BadRequest, match=r"is not empty and holds no training; name a new folder$"):
         Trainer(plan_of(), tmp_path, "cpu")
+    with pytest.raises(
+        BadRequest, match=r"can't be written \(Not a directory\); name another folder with --out"
+    ):
+        TrainingFolder(tmp_path / "thesis.txt" / "x", {}).claim()
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 

@@ -47,9 +47,8 @@ def test_preferences_refuses_in_one_sentence(refused: Output, tmp_path: Path) ->
 def test_a_model_is_tuned(tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "pairs.jsonl", tmp_path / "tuned"
     file.write_text("".join(pair_lines(clear_pairs(5))))
-    command = argv(
-        "tune", pairs=file, model=tiny_model, out=out, epochs=1, no_reference=True, device="cpu", json=True
-    )
+    flags = {"pairs": file, "model": tiny_model, "out": out, "epochs": 1, "seed": 2**62, "device": "cpu"}
+    command = argv("tune", **flags, no_reference=True, json=True)
     assert main(command) == 0
     said, told = capsys.readouterr()
     result = json.loads(said)
@@ -65,6 +64,7 @@ def test_a_model_is_tuned(tiny_model: Path, tmp_path: Path, capsys: pytest.Captu
     [
         (["--beta", "0"], "beta 0.0 must be a finite number above 0"),
         (["--epochs", "0"], "epochs 0 is below 1; choose 1 or more"),
+        (["--rank", "17"], "rank 17 is above 16, the width of the model; choose 16 or less"),
         (["--seed", str(2**63)], "choose a smaller one"),
         (["--device", "warp"], "device 'warp' is not on this machine"),
         (["--pairs", "nothing.jsonl"], "nothing.jsonl can't be read"),
@@ -72,11 +72,14 @@ def test_a_model_is_tuned(tiny_model: Path, tmp_path: Path, capsys: pytest.Captu
 )
 def test_a_flag_that_can_not_be_used_is_one_sentence(
     refused: Output,  # noqa: F811
+    tiny_model: Path,
     tmp_path: Path,
     more: list[str],
     sentence: str,
 ) -> None:
     file = tmp_path / "pairs.jsonl"
     file.write_text("".join(pair_lines(clear_pairs(1))))
-    assert sentence in refused("tune", "--pairs", file, "--model", tmp_path, "--out", tmp_path / "out", *more)
+    assert sentence in refused(
+        "tune", "--pairs", file, "--model", tiny_model, "--out", tmp_path / "out", *more
+    )
     assert not (tmp_path / "out").exists()
