@@ -47,7 +47,10 @@ class Receiver:
     @classmethod
     def at(cls, address: str, headers: str = "") -> Receiver:
         """headers: `name=value,name=value`, percent-encoded. Raises BadRequest."""
-        parts = urlsplit(address.strip())
+        try:
+            parts = urlsplit(address.strip())
+        except ValueError:  # half of a pair of brackets
+            parts = urlsplit("")
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
             raise BadRequest(
                 f"address {address.rpartition('@')[2][:80]!r} of the receiver of traces must begin with http://"

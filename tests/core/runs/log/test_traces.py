@@ -331,7 +331,8 @@ def test_without_the_variable_nothing_is_sent(path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    "address", ["localhost:6006", "ftp://host", "http://", "file:///etc/passwd", "http://me:key@host"]
+    "address",
+    ["localhost:6006", "ftp://host", "http://", "file:///etc/passwd", "http://me:key@host", "http://[x"],
 )
 def test_an_address_that_is_none_is_said_at_once(
     address: str, path: Path, monkeypatch: pytest.MonkeyPatch
