@@ -26,7 +26,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 def open(
     source: str | Path | Document | Sequence[str | Path | Document],
     *,
-    agent: str | None = None,
+    agent: str | Path | None = None,
     device: str | None = None,
     log: Path | None = None,
 ) -> Book:

@@ -333,7 +333,7 @@ def _path(named: str | PathLike[str]) -> Path:
 
 def open_book(
     source: str | Path | Document | Sequence[str | Path | Document],
-    agent: str | None,
+    agent: str | Path | None,
     device: str | None,
     log: Path | None,
 ) -> Book:

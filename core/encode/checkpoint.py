@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from os import fspath
 from os.path import isdir, isfile  # no for a name that is too long, where pathlib raises
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -243,11 +244,16 @@ def shipped_checkpoints() -> list[str]:
     return sorted(names, key=[*DEFAULT_NAMES, *names].index)
 
 
-def find_checkpoint(name_or_dir: str | None) -> Path:
+def find_checkpoint(name_or_dir: str | Path | None) -> Path:
     """Folder of a checkpoint, shipped, in $QRAG_HOME/agents or named; None: default. Raises BadCheckpoint."""
     shipped = shipped_checkpoints()
     if name_or_dir is None:
         return CHECKPOINTS / shipped[0]
+    try:
+        name_or_dir = str(fspath(name_or_dir))
+    except TypeError:
+        given = type(name_or_dir).__name__
+        raise BadCheckpoint(f"{given} names no agent; give its name, or the path of its folder") from None
     if name_or_dir.lower() in shipped:
         return CHECKPOINTS / name_or_dir.lower()
     folder = Path(name_or_dir)

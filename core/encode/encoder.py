@@ -199,7 +199,7 @@ def find_device(name: str | None) -> torch.device:
 encoders_in_use = InUse(lambda folder, device: DualEncoder(folder, str(device)))
 
 
-def load_encoder(name_or_dir: str | None = None, device: str | None = None) -> DualEncoder:
+def load_encoder(name_or_dir: str | Path | None = None, device: str | None = None) -> DualEncoder:
     """The encoder as `find_checkpoint` finds it, the one in use if any.
 
     Raises BadCheckpoint, and BadRequest for a device that isn't there.

@@ -31,7 +31,7 @@ TEXT = "".join(f"# {name} <script>\n\n{name} slept in the mill & went <i>home</i
 @pytest.fixture
 def book(tiny_checkpoints: dict[str, Path], home: Path, tmp_path: Path) -> Book:
     (tmp_path / "book.md").write_text(TEXT, encoding="utf-8")
-    folder = str(tiny_checkpoints["relative10"])
+    folder = tiny_checkpoints["relative10"]
     return core.open(tmp_path / "book.md", agent=folder, log=home / "log.duckdb")
 
 

@@ -129,6 +129,10 @@ def test_checkpoints_that_are_not_there(tmp_path: Path, reference: Path) -> None
     for name in ("nowhere", "x" * 300):
         with pytest.raises(BadCheckpoint, match=f"'{name}' not found; name one of"):
             find_checkpoint(name)
+        with pytest.raises(BadCheckpoint, match=f"'{name}' not found"):
+            find_checkpoint(Path(name))
+    with pytest.raises(BadCheckpoint, match="int names no agent; give its name, or the path"):
+        find_checkpoint(3)  # type: ignore[arg-type]
     with pytest.raises(BadCheckpoint, match="import it first: python -m core import-checkpoint"):
         find_checkpoint(str(reference / "checkpoints" / "none"))
     with pytest.raises(BadCheckpoint, match=r"no readable qrag\.json"):
