@@ -46,7 +46,9 @@ class Library:
 
     def __init__(self, agents: Agents) -> None:
         self._agents = agents
-        self.corpora: Recent[OpenDocuments] = Recent(MAX_CORPORA_BYTES, lambda documents: documents.n_bytes)
+        self.corpora: Recent[OpenDocuments] = Recent(
+            MAX_CORPORA_BYTES, lambda documents: documents.n_bytes, self.close
+        )
         self.runs: Recent[RunInView] = Recent(MAX_RUNS_BYTES, lambda run: run.n_bytes)
         self.allowance = Allowance()
         self._ours: dict[str, str] = {}

@@ -13,14 +13,17 @@ V = TypeVar("V")
 class Recent(Generic[V]):
     """A thread-safe map that drops the least recently used beyond a total weight; the newest always stays."""
 
-    def __init__(self, most: int, weigh: Callable[[V], int]) -> None:
-        """most: bytes of all items together."""
-        self._most, self._weigh = most, weigh
+    def __init__(
+        self, most: int, weigh: Callable[[V], int], let_go: Callable[[V], object] = lambda _: None
+    ) -> None:
+        """most: bytes of all items together. let_go: is told of each that makes room."""
+        self._most, self._weigh, self._let_go = most, weigh, let_go
         self._items: OrderedDict[str, V] = OrderedDict()
         self._lock = threading.RLock()
 
     def put(self, key: str, item: V) -> None:
         """Adds or replaces."""
+        gone = []
         with self._lock:
             self._items[key] = item
             self._items.move_to_end(key)
@@ -28,6 +31,9 @@ class Recent(Generic[V]):
             while weight > self._most and len(self._items) > 1:
                 _, oldest = self._items.popitem(last=False)
                 weight -= self._weigh(oldest)
+                gone.append(oldest)
+        for oldest in gone:
+            self._let_go(oldest)
 
     def update(self, key: str, change: Callable[[V], V]) -> V | None:
         """Replaces an item by what `change` makes of it, so that nothing is lost that another thread stores

@@ -12,6 +12,7 @@ CARDS = "#qx-steps .qx-step"
 IN_VIEW = """() => document.querySelector("#qx-steps .qx-stop")?.innerText.includes("Stopped")
   ? document.querySelector("#qx-evidence [data-act=copy-link]")?.dataset.arg : ''"""
 """The run that has ended; empty where none has."""
+TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 AT_REST = """() => !document.querySelector(".qx-sent, #qx-opening progress, #qx-run:disabled")"""
 
 
@@ -78,8 +79,12 @@ def paste(page: Page, text: str, *, most_tokens: int | None = None, button: str 
     if most_tokens is not None:
         page.get_by_role("button", name="Chunking").click()
         field = page.get_by_label("Most tokens of a chunk")
-        field.fill(str(most_tokens))
-        field.press("Tab")
+        for _ in range(3):  # a field that has just appeared may yet be set to what was said of it before
+            field.fill(str(most_tokens))
+            field.press("Tab")
+            page.evaluate(TWO_FRAMES)
+            if field.input_value() == str(most_tokens):
+                break
     page.locator(button).click()
 
 

@@ -488,6 +488,17 @@ def test_what_grows_in_memory_makes_room_too() -> None:
     assert kept.all() == [10 * "b"]
 
 
+def test_documents_that_make_room_take_their_finished_runs_along(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.library.MAX_CORPORA_BYTES", 1)
+    with closing(Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))) as services:
+        for day in range(3):
+            text = f"mary travelled to the garden on day {day} ."
+            ask(Explorer(services), pasted(services, text), QUERY, EpisodeConfig(step_budget=1))
+        assert len(services.library.corpora.all()) == len(services.library.runs.all()) == 1
+
+
 def test_a_missed_chunk_is_told_by_its_ranks_and_found_by_bm25(explorer: Explorer, session: Session) -> None:
     ended = last(explorer.advance(session, QUERY, CONFIG, None))
     run = explorer.run_of(ended)
