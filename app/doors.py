@@ -136,10 +136,9 @@ class Doors:
     def _tidy(self) -> None:
         """Deletes what of broken uploads lies there: whole ones have folders of their own in these."""
         for folder in self._arriving_in:
-            for file in folder.iterdir():
-                if file.is_file():
+            with suppress(OSError):  # it went meanwhile, or holds what came
+                for file in filter(Path.is_file, folder.iterdir()):
                     file.unlink()
-            with suppress(OSError):  # it holds what came
                 folder.rmdir()
         self._arriving_in.clear()
 
