@@ -60,7 +60,7 @@ MAX_STRUCTURE = 100_000
 MAX_NESTING = 100
 """Levels of a JSON body. Where a parser here gave up before Gradio's does, nobody would have looked at it."""
 MAX_MCP_CALLS = 16
-"""At a time: each of them is a client of the app's own, with threads."""
+"""At a time: each is a client inside the app, with a thread of its own."""
 
 NOT_UPLOADED = (
     "a value names a file that was not uploaded here, or is none that its field takes; load the page again"
@@ -94,7 +94,7 @@ class Doors:
         self._uploads = self._folder / "uploads"
         self._arriving = self._mcp_calls = self._n_uploads = 0
         self._arriving_in: list[Path] = []
-        """Folders of uploads, since none was on its way."""
+        """Folders of all uploads since the last moment without any."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":

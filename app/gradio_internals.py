@@ -45,7 +45,7 @@ PROGRESS_PAUSE = 0.1
 BROKEN = "That failed by a fault of the app, which its log describes; reload the page and try again"
 _NO_PAGE = "no page"
 UNFETCHED_SECONDS = 600.0
-"""For which what an event brought waits for who asked."""
+"""A result waits so long for who asked."""
 CLOSED_SECONDS = 60.0
 """A page that is loaded again within this time finds its documents and its run as they were."""
 
@@ -151,7 +151,7 @@ class TurnQueue(Queue):
         self.sleep_when_free, self.progress_update_sleep_when_free = LOOK_PAUSE, PROGRESS_PAUSE
         self._settings, self._turns = settings, Turns()
         self._results: dict[str, _Result] = {}
-        """By the ids of events that ended; who asked may yet fetch them."""
+        """By the ids of their events; some were fetched since."""
 
     def get_events(self) -> tuple[list[Event], bool, str] | None:
         """The next event of any line with room, unless the line is at work for its page."""
@@ -175,7 +175,8 @@ class TurnQueue(Queue):
             n_waiting += [result.visitor for result in self._unfetched()].count(visitor)
             if n_waiting >= ACTIONS_WAITING:
                 words = (
-                    f"{n_waiting} of your actions wait for their turn or for you, and {ACTIONS_WAITING} may"
+                    f"{n_waiting} of your actions wait for their turn or to be fetched,"
+                    f" and {ACTIONS_WAITING} may"
                 )
                 return False, f"{words}; wait until some are done, and fetch their results", "queue_full"
         return await super().push(body, request, username)

@@ -77,7 +77,7 @@ def query_cosines(encoder: DualEncoder, query: str, corpus: Searchable) -> np.nd
 
 
 def reaches(q_values: np.ndarray, threshold: float) -> np.ndarray:
-    """Where Q is at least a threshold, which may be beyond all numbers of Q's type."""
+    """Where Q, of any shape, is at least a threshold, which may be beyond all numbers of Q's type."""
     with np.errstate(over="ignore"):
         reached: np.ndarray = q_values >= threshold
     return reached

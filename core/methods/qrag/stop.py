@@ -16,6 +16,6 @@ def stop_of(look: Look, n_chosen: int, threshold: float | None) -> Stopped | Non
     if threshold is None:
         return None
     best, _ = greedy(q_values, look.available)
-    if reaches(q_values, threshold)[best]:
+    if reaches(q_values[best], threshold):
         return None
     return Stopped("threshold", n_chosen, best, float(q_values[best]), look.milliseconds, look.scores)

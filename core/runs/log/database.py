@@ -83,10 +83,8 @@ class Database:
         """`work` in one transaction: committed on return, undone when it raises. One thread at a time."""
         try:
             return self._transaction(work)
-        except (
-            duckdb.FatalException,
-            duckdb.ConnectionException,
-        ):  # the second: it could not be opened again
+        # the instance gave up, or could not be opened again after an earlier failure
+        except (duckdb.FatalException, duckdb.ConnectionException):
             self._reopen()
             return self._transaction(work)
 
@@ -235,12 +233,14 @@ class Database:
         return connection
 
     def _check_alone(self) -> None:
-        """Raises LogError where a log was that a killed process left in parts: DuckDB would delete the others."""
+        """Raises LogError where the log is gone and a killed process's other parts of it are not: DuckDB would
+        delete them.
+        """
         left = [part.name for part in (self._ahead, undo_of(self._file)) if part.exists()]
         if left and not self._file.exists():
             raise LogError(
-                f"there is no log {self.path}, but {' and '.join(left)} beside it, with steps of one; move what"
-                " is left to where that log is now, or delete it"
+                f"there is no log {self.path}, but its folder has {' and '.join(left)} with steps of one; move"
+                " what is left to where that log is now, or delete it"
             )
 
     def _check_whole(self, connection: Connection) -> None:

@@ -148,8 +148,8 @@ class ExperimentLog(WritableLog):
         self.write(lambda con: insert(con, measurement))
 
     def flush(self, run_ids: Collection[str] | None = None) -> None:
-        """Waits until all that was queued is committed. Raises the first LogError that nobody was told of yet: of
-        some runs, or of any.
+        """Waits until all that was queued is committed. Raises the first LogError of these runs, or of any run,
+        that was not raised before.
         """
         self._settle()
         failure = self._writer.take_failure(run_ids)

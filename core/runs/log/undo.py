@@ -1,9 +1,9 @@
 """What a checkpoint writes over, kept until it is through.
 
-DuckDB (2.0.1) writes new metadata into the free parts of blocks whose other parts count, and a header by which
-the new ones count only afterwards. Killed inside such a write, a process leaves a block with a wrong checksum,
-which no DuckDB opens again. So these blocks are copied beside the log before; whoever opens the log next puts
-them back, and the write-ahead log still has what was to be folded.
+A checkpoint of DuckDB (2.0.1) writes new metadata into free parts of blocks that are in use. Only then it
+writes the header that makes the checkpoint count. A process that is killed inside of such a write leaves a
+block with a wrong checksum, and a log that nothing opens. So these blocks are copied before. Who opens the log
+next puts them back; the write-ahead log still has what was to be folded.
 """
 
 from __future__ import annotations

@@ -100,7 +100,8 @@ def test_a_log_is_not_begun_beside_what_is_left_of_another(path: Path, tmp_path:
     Path(f"{path}.wal").write_bytes(parts[".wal"])
     path.rename(tmp_path / "aside.duckdb")
     with pytest.raises(
-        LogError, match=r"there is no log .*, but log.duckdb.wal beside it, .* move what is left"
+        LogError,
+        match=r"there is no log .*, but its folder has log.duckdb.wal with steps of one; move what is left",
     ):
         ExperimentLog.open(path)
     (tmp_path / "aside.duckdb").write_bytes(parts[""])

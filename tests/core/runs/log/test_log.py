@@ -157,7 +157,7 @@ def test_a_bad_event_breaks_its_own_run_only(log: ExperimentLog, bad: object) ->
     assert log.get(good.run_id).status == "complete"
     assert log.get(broken.run_id).n_steps >= 1
     log.flush([good.run_id])
-    with pytest.raises(LogError):  # an event of no run that is there is told who asks for all
+    with pytest.raises(LogError):  # the last kind of bad event belongs to no run
         log.flush([broken.run_id] if event.scores.q_values.size else None)
     log.flush()
 
